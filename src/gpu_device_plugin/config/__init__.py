@@ -1,0 +1,1 @@
+"""L5: options, configuration files and their precedence."""

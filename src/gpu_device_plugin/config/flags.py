@@ -1,0 +1,93 @@
+"""The syntax of flags, as Go's package ``flag`` and urfave/cli v2 have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from gpu_device_plugin.config.option import Kind, Option, Value
+from gpu_device_plugin.config.text import choices, closest, quote
+from gpu_device_plugin.config.values import allowed_values, read_value
+from gpu_device_plugin.errors import UsageError
+
+
+@dataclass(slots=True)
+class Given:
+    """What flags say, by the canonical names of the options."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    """The form in which the flag was given: ``--mig-strategy``."""
+    rest: tuple[str, ...] = ()
+    """What follows the first argument that is no flag."""
+
+
+def read_flags(options: Sequence[Option], argv: Sequence[str]) -> Given:
+    """Reads arguments up to the first that is no flag, or ``--``.
+
+    A list that is given repeatedly grows; of anything else the last value counts.
+
+    Raises:
+        UsageError: a flag is not known, has no value or a bad one, or is given in two forms.
+    """
+    known = {name: option for option in options for name in option.names}
+    given = Given()
+    used: set[str] = set()
+    rest = list(argv)
+    while rest and len(rest[0]) > 1 and rest[0].startswith("-"):
+        argument = rest.pop(0)
+        if argument == "--":
+            break
+        name, equals, text = _split(argument)
+        if name not in known:
+            raise UsageError(f"there is no flag {quote(dashed(name))}", _meant(name, known))
+        option = known[name]
+        if not equals:
+            text = "true" if option.kind is Kind.BOOL else _next(option, name, rest)
+        _add(given, option, dashed(name), text)
+        used.add(name)
+    _refuse_two_forms(options, used)
+    given.rest = tuple(rest)
+    return given
+
+
+def dashed(name: str) -> str:
+    """The usual form of a flag: ``--output``, ``-o``."""
+    return f"--{name}" if len(name) > 1 else f"-{name}"
+
+
+def _split(argument: str) -> tuple[str, str, str]:
+    """Name, ``=`` and value of ``-name``, ``--name`` or ``--name=value``."""
+    body = argument[2:] if argument.startswith("--") else argument[1:]
+    if body.startswith(("-", "=")):
+        raise UsageError(f"{quote(argument)} is not a flag", "allowed: --name, --name=value")
+    return body.partition("=")
+
+
+def _next(option: Option, name: str, rest: list[str]) -> str:
+    """The following argument, whatever it looks like."""
+    if not rest:
+        raise UsageError(f"the flag {dashed(name)} needs a value", allowed_values(option))
+    return rest.pop(0)
+
+
+def _add(given: Given, option: Option, origin: str, text: str) -> None:
+    value = read_value(option, origin, text)
+    before = given.values.get(option.name)
+    if isinstance(value, tuple) and isinstance(before, tuple):
+        value = cast("Value", before + value)
+    given.values[option.name] = value
+    given.origins[option.name] = origin
+
+
+def _refuse_two_forms(options: Sequence[Option], used: set[str]) -> None:
+    for option in options:
+        forms = [dashed(name) for name in option.names if name in used]
+        if len(forms) > 1:
+            raise UsageError(f"{choices(forms, ' and ')} are the same flag", "give one of them")
+
+
+def _meant(name: str, known: Mapping[str, Option]) -> str:
+    near = closest(name, known)
+    return f"did you mean {dashed(near)}?" if near else "see --help"

@@ -1,0 +1,124 @@
+"""A JSON Schema of the configuration file, for editors and CI, made from the table of keys.
+
+It is stricter than the programs: it refuses unknown keys, which they only warn about, and
+spellings of keys that differ in case, which they accept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpu_device_plugin.config import selectors
+from gpu_device_plugin.config.durations import format_duration
+from gpu_device_plugin.config.keys import SCHEMA
+from gpu_device_plugin.config.names import LONGEST, PREFIX, SUBDOMAIN
+from gpu_device_plugin.config.numbers import INT64_MAX
+from gpu_device_plugin.config.options import Kind, Option, option_for_path
+from gpu_device_plugin.config.schema import Form, Key, Null
+
+DIALECT = "http://json-schema.org/draft-07/schema#"
+DURATION = r"^(infinite|[-+]?(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+))$"
+
+Schema = dict[str, Any]
+
+
+_FIXED: dict[Form, Schema] = {
+    Form.BOOL: {"type": "boolean"},
+    Form.INTEGERS: {"type": "array", "items": {"type": "integer"}},
+    Form.DURATION: {
+        "anyOf": [
+            {"type": "string", "pattern": DURATION},
+            {"type": "number", "description": "Nanoseconds."},
+        ]
+    },
+    Form.NAME: {
+        "type": "string",
+        "pattern": f"^({PREFIX.replace('.', '[.]')})?{SUBDOMAIN}$",
+        "maxLength": LONGEST,
+    },
+    Form.SELECTOR: {
+        "anyOf": [
+            {"const": selectors.ALL},
+            {"type": "integer", "minimum": 1},
+            {
+                "type": "array",
+                "items": {
+                    "anyOf": [
+                        {"type": "integer", "minimum": 0},
+                        {"type": "string", "pattern": f"^{selectors.REFERENCE}$"},
+                    ]
+                },
+            },
+        ]
+    },
+}
+
+
+def config_schema() -> Schema:
+    """The schema of a whole file; an empty file, which is null, is one too."""
+    return {
+        "$schema": DIALECT,
+        "title": "Configuration of gpu-device-plugin",
+        **_or_null(_mapping(SCHEMA, "")),
+        "patternProperties": {"^x-": {"description": "Ignored; a place for anchors."}},
+    }
+
+
+def _key(key: Key, path: str) -> Schema:
+    option = option_for_path(path)
+    schema: Schema = {"description": key_help(key, option)}
+    default = _default(key, option)
+    if default is not None:
+        schema["default"] = default
+    allowed = key.allowed or (option.allowed if option else ())
+    value = _value(key, path, list(allowed))
+    return schema | (value if key.null is Null.FAILS else _or_null(value))
+
+
+def key_help(key: Key, option: Option | None) -> str:
+    """What a key means; the table of options says it for keys that override one."""
+    text = key.help or (option.help if option else "")
+    return f"{text} Since {key.since}." if key.since else text
+
+
+def _default(key: Key, option: Option | None) -> Any:
+    """The default as it would stand in the file; None if it depends on something."""
+    if option is None:
+        return {"false": False, "true": True}.get(key.default, key.default or None)
+    if option.kind is Kind.DURATION and isinstance(option.default, int):
+        return format_duration(option.default)
+    return list(option.default) if isinstance(option.default, tuple) else option.default
+
+
+def _value(key: Key, path: str, allowed: list[str]) -> Schema:
+    if key.form is Form.OBJECT:
+        return _mapping(key, path)
+    if key.form is Form.OBJECTS:
+        least: Schema = {"minItems": key.minimum} if key.minimum else {}
+        return {"type": "array", "items": _mapping(key, path + "[]"), **least}
+    if key.form is Form.INTEGER:
+        return {"type": "integer", "minimum": key.minimum, "maximum": INT64_MAX}
+    if key.form in _FIXED:
+        return _FIXED[key.form]
+    text: Schema = {"type": "string"} | ({"enum": allowed} if allowed else {})
+    return text if key.form is Form.TEXT else {"anyOf": [text, {"type": "array", "items": text}]}
+
+
+def _mapping(key: Key, path: str) -> Schema:
+    prefix = f"{path}." if path else ""
+    schema: Schema = {
+        "type": "object",
+        "properties": {child.name: _key(child, prefix + child.name) for child in key.children},
+        "additionalProperties": False,
+    }
+    required = [child.name for child in key.children if child.required]
+    return schema | ({"required": required} if required else {})
+
+
+def _or_null(schema: Schema) -> Schema:
+    if "anyOf" in schema:
+        return {"anyOf": [*schema["anyOf"], {"type": "null"}]}
+    nullable = schema | {"type": [schema["type"], "null"]}
+    if "enum" in schema:
+        nullable["enum"] = [*schema["enum"], None]
+    return nullable

@@ -1,0 +1,113 @@
+"""The configuration of a program: command line over environment over file over defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gpu_device_plugin.config.customise import disable_customisation
+from gpu_device_plugin.config.diagnostics import ConfigWarning, Place
+from gpu_device_plugin.config.grammar import Parsed
+from gpu_device_plugin.config.keys import SCHEMA
+from gpu_device_plugin.config.model import Config
+from gpu_device_plugin.config.options import PROGRAMS, Option, Program
+from gpu_device_plugin.config.schema import Key, build
+
+LARGEST = 16 * 1024 * 1024
+"""Bytes of a file that are read; a ConfigMap holds one mebibyte at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A configuration and what is odd about it."""
+
+    config: Config
+    warnings: tuple[ConfigWarning, ...] = ()
+
+
+def load(parsed: Parsed) -> Loaded:
+    """Reads the file, if there is one, and puts flags, variables and defaults to it.
+
+    It is called again for every reload: the file is read anew, flags and variables stay.
+
+    Raises:
+        ConfigError: the file cannot be read or has something wrong in it.
+    """
+    file = parsed.text("config-file")
+    values, warnings = _read_file(file) if file else ({}, [])
+    flags = _section(values, "flags")
+    _section(flags, "plugin")
+    _section(flags, "gfd")
+    for option in PROGRAMS[parsed.program].options:
+        if option.config_path:
+            _merge(values, option, parsed)
+    flags["nvidia_dev_root"] = flags.get("nvidia_dev_root") or flags.get("nvidia_driver_root")
+    if parsed.program is not Program.GPU_FEATURE_DISCOVERY:
+        flags["gfd"] = None
+    _refuse_more_than_one_with_mps(values)
+    config, changes = disable_customisation(build(SCHEMA, values), file)
+    return Loaded(config, (*warnings, *changes, *_hidden(config, file)))
+
+
+def _read_file(path: str) -> tuple[dict[str, Any], list[ConfigWarning]]:
+    from gpu_device_plugin.config.decode import decode  # noqa: PLC0415 - needless without a file
+
+    place = Place(path)
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise place.error(f"the configuration file cannot be read: {reason}") from None
+    if len(data) > LARGEST:
+        raise place.error("the configuration file is too large", f"allowed: {LARGEST} bytes")
+    decoded = decode(data, path)
+    return decoded.values, decoded.warnings
+
+
+def _section(values: dict[str, Any], field: str) -> dict[str, Any]:
+    """The values of a section, which is created if need be."""
+    section = values.get(field)
+    if section is None:
+        section = values[field] = {}
+    found: dict[str, Any] = section
+    return found
+
+
+def _merge(values: dict[str, Any], option: Option, parsed: Parsed) -> None:
+    """Puts in what a flag or variable says, or the default where the file says nothing.
+
+    The IMEX settings get no default: an empty list and false are what they begin with.
+    """
+    *sections, last = _fields(option.config_path)
+    for field in sections:
+        values = _section(values, field)
+    is_null = values.get(last) is None and not option.config_path.startswith("imex.")
+    if parsed.is_set(option.name) or is_null:
+        values[last] = parsed.values[option.name]
+
+
+def _fields(path: str) -> Iterator[str]:
+    """The fields of the model that lead to a key: ``flags``, ``plugin``, ``pass_device_specs``."""
+    key: Key = SCHEMA
+    for name in path.split("."):
+        key = next(child for child in key.children if child.name == name)
+        yield key.field
+
+
+def _refuse_more_than_one_with_mps(values: dict[str, Any]) -> None:
+    """With MPS a container gets one replica unless the file says ``false``.
+
+    DEVIATION: k8s-device-plugin v0.19.3 ignores an explicit ``false``; v0.20.0 honours it.
+    """
+    mps = (values.get("sharing") or {}).get("mps")
+    if mps is not None and mps.get("fail_requests_greater_than_one") is None:
+        mps["fail_requests_greater_than_one"] = True
+
+
+def _hidden(config: Config, file: str) -> Iterator[ConfigWarning]:
+    sharing = config.sharing
+    if sharing.mps is not None and sharing.time_slicing.resources:
+        place = Place(file, path="sharing.timeSlicing")
+        yield ConfigWarning(place, "without effect beside sharing.mps")

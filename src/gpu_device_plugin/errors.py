@@ -1,0 +1,47 @@
+"""Errors that a user can act on.
+
+::
+
+    UserError                    one line to the log, no traceback, exit code 1
+    ├── UsageError               a flag or an environment variable is wrong
+    ├── ConfigError              the configuration file or a combination of values is wrong
+    ├── HardwareError            the GPUs of the node cannot be read
+    │   └── InitError            the driver library is missing or cannot be initialised
+    └── RequestError             a kubelet's request cannot be answered (a gRPC status, the process lives)
+
+Anything else that is raised is a programming error and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """A problem outside the program; `hint` says what would be right."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class UsageError(UserError):
+    """A flag or an environment variable cannot be understood."""
+
+
+class ConfigError(UserError):
+    """A configuration file, or a combination of options, cannot be used."""
+
+
+class HardwareError(UserError):
+    """The GPUs of the node cannot be read."""
+
+
+class InitError(HardwareError):
+    """The driver library cannot be loaded or initialised; waiting may help."""
+
+
+class RequestError(UserError):
+    """A request of the kubelet names something that does not exist or cannot be satisfied."""

@@ -1,0 +1,132 @@
+"""The seam between hardware and everything above: how a node is read and watched."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from typing import Protocol
+
+from gpu_device_plugin.hardware.model import HealthEvent, Inventory, Links, Platform
+
+log = logging.getLogger(__name__)
+
+
+class Backend(Protocol):
+    """One source of facts about the node's GPUs."""
+
+    @property
+    def name(self) -> str:
+        """The strategy that it stands for: ``nvml``, ``tegra``, ``simulated``."""
+        ...
+
+    def read(self) -> Inventory:
+        """Reads the node, anew each time.
+
+        Raises:
+            InitError: there is no driver, or it cannot be used.
+        """
+        ...
+
+    def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:
+        """Reads how the GPUs are connected; may take seconds and is called in a thread."""
+        ...
+
+    def health_events(self, inventory: Inventory) -> AsyncGenerator[HealthEvent, None]:
+        """Health events from now on; ends at once where health cannot be watched.
+
+        Closing the iterator ends the watching before it returns.
+        """
+        ...
+
+    def is_loadable(self) -> bool:
+        """Whether NVML can be loaded (CDI strategies need it)."""
+        ...
+
+
+class NvmlBackend:
+    """A discrete-GPU system with NVIDIA's driver, or WSL."""
+
+    def __init__(self, driver_root: str, platform: Platform = Platform.NVML) -> None:
+        from gpu_device_plugin.hardware.nvml_library import NvmlLibrary  # noqa: PLC0415 - 3 MB
+
+        self.name = "nvml"
+        self._platform = platform
+        self._library = NvmlLibrary(driver_root)
+
+    def read(self) -> Inventory:
+        """Reads the node through NVML."""
+        from gpu_device_plugin.hardware.nvml_read import read_inventory  # noqa: PLC0415 - 3 MB
+
+        with self._library.session():
+            return read_inventory(self._platform)
+
+    def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:
+        """Reads the links through NVML."""
+        from gpu_device_plugin.hardware.nvml_links import read_links  # noqa: PLC0415 - 3 MB
+
+        with self._library.session():
+            return read_links(inventory, stopped=stopped)
+
+    async def health_events(self, inventory: Inventory) -> AsyncGenerator[HealthEvent, None]:
+        """Watches an NVML event set in a thread; WSL has none."""
+        if self._platform is Platform.WSL:
+            return
+        from gpu_device_plugin.hardware.nvml_health import NvmlMonitor  # noqa: PLC0415 - 3 MB
+
+        loop = asyncio.get_running_loop()
+        events: asyncio.Queue[HealthEvent] = asyncio.Queue()
+
+        def emit(event: HealthEvent) -> None:
+            loop.call_soon_threadsafe(events.put_nowait, event)
+
+        ended = asyncio.Event()
+        monitor = NvmlMonitor(self._library, inventory, emit)
+        monitor.start(lambda: loop.call_soon_threadsafe(ended.set))
+        try:
+            while True:
+                yield await events.get()
+        finally:
+            monitor.stop()
+            try:
+                async with asyncio.timeout(STOP_SECONDS):
+                    await ended.wait()
+            except TimeoutError:
+                log.warning("the driver still holds the health monitor; leaving it behind")
+
+    def is_loadable(self) -> bool:
+        """Whether NVML can be loaded."""
+        return self._library.is_loadable()
+
+
+STOP_SECONDS = 1.5
+"""Longest wait for a monitor that is asked to end."""
+
+
+class TegraBackend:
+    """An integrated GPU: one device that always is there and cannot be watched."""
+
+    name = "tegra"
+
+    def __init__(self, driver_root: str) -> None:
+        self._driver_root = driver_root
+
+    def read(self) -> Inventory:
+        """Nothing needs to be read: the device is called ``tegra``."""
+        return Inventory(platform=Platform.TEGRA)
+
+    def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:  # noqa: ARG002
+        """There is one GPU."""
+        return Links()
+
+    async def health_events(self, inventory: Inventory) -> AsyncGenerator[HealthEvent, None]:  # noqa: ARG002
+        """There are none."""
+        nothing: tuple[HealthEvent, ...] = ()
+        for event in nothing:
+            yield event
+
+    def is_loadable(self) -> bool:
+        """Whether NVML can be loaded, as on newer Tegra systems."""
+        from gpu_device_plugin.hardware.nvml_library import NvmlLibrary  # noqa: PLC0415 - 3 MB
+
+        return NvmlLibrary(self._driver_root).is_loadable()

@@ -1,0 +1,39 @@
+"""Chooses the backend for this node."""
+
+from __future__ import annotations
+
+import logging
+
+from gpu_device_plugin.hardware.backend import Backend, NvmlBackend, TegraBackend
+from gpu_device_plugin.hardware.model import Platform
+
+log = logging.getLogger(__name__)
+
+
+def discover(strategy: str, driver_root: str) -> Backend:
+    """The backend for a device discovery strategy.
+
+    Args:
+        strategy: ``auto`` (or empty), ``nvml`` or ``tegra``.
+        driver_root: the driver root as this process sees it.
+    """
+    if strategy == "tegra":
+        return TegraBackend(driver_root)
+    from gpu_device_plugin.hardware.nvml_library import NvmlLibrary  # noqa: PLC0415 - 3 MB
+    from gpu_device_plugin.hardware.platform import probe  # noqa: PLC0415 - as above
+
+    probes = probe(NvmlLibrary(driver_root), driver_root)
+    platform = probes.platform
+    if strategy in {"", "auto"}:
+        if platform is Platform.TEGRA:
+            return TegraBackend(driver_root)
+        if platform is Platform.UNKNOWN:
+            log.warning(
+                "no GPU platform was detected below %s (%s); trying NVML all the same. "
+                "If this node has a GPU: check --driver-root-ctr-path, the NVIDIA Container "
+                "Toolkit, or set --device-discovery-strategy",
+                driver_root or "/",
+                probes.describe(),
+            )
+    wsl = platform is Platform.WSL
+    return NvmlBackend(driver_root, Platform.WSL if wsl else Platform.NVML)

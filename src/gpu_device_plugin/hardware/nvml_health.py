@@ -1,0 +1,165 @@
+"""Watches the GPUs through an NVML event set, in a thread of its own.
+
+The wait is short, so that a stop is seen at once; NVML offers no way to wake a waiter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import pynvml
+
+from gpu_device_plugin.errors import InitError
+from gpu_device_plugin.hardware.model import Gpu, HealthEvent, HealthKind, Inventory
+from gpu_device_plugin.hardware.nvml_library import NvmlError, NvmlLibrary
+
+log = logging.getLogger(__name__)
+
+WAIT_MS = 250
+WATCHED = (
+    pynvml.nvmlEventTypeXidCriticalError
+    | pynvml.nvmlEventTypeDoubleBitEccError
+    | pynvml.nvmlEventTypeSingleBitEccError
+)
+NO_INSTANCE = 0xFFFFFFFF
+RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+"""Pauses before an event set is made anew."""
+
+Emit = Callable[[HealthEvent], None]
+
+
+class NvmlMonitor:
+    """One thread that turns NVML events into health events until it is stopped."""
+
+    def __init__(self, library: NvmlLibrary, inventory: Inventory, emit: Emit) -> None:
+        self._library = library
+        self._inventory = inventory
+        self._emit = emit
+        self._stop = threading.Event()
+        self._watching = False
+
+    def start(self, ended: Callable[[], object]) -> None:
+        """Begins to watch; calls back, in the thread, when that has ended."""
+
+        def run() -> None:
+            try:
+                self._run()
+            finally:
+                ended()
+
+        # A daemon, since a driver that never answers must not keep the process from ending.
+        threading.Thread(target=run, name="nvml-monitor", daemon=True).start()
+
+    def stop(self) -> None:
+        """Asks the thread to end; it does within `WAIT_MS`."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stop.is_set():
+            try:
+                with self._library.session(), ExitStack() as undo:
+                    self._watch(undo)
+            except (NvmlError, InitError) as error:
+                kind = HealthKind.MONITOR_LOST if self._watching else HealthKind.MONITOR_NOT_STARTED
+                failures = 0 if self._watching else failures
+                self._watching = False
+                pause = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)]
+                failures += 1
+                log.error("GPU health is not watched: %s; next attempt in %g s", error, pause)
+                self._emit(HealthEvent(kind, reason=f"not watched: {error}"))
+                self._stop.wait(pause)
+
+    def _watch(self, undo: ExitStack) -> None:
+        events = pynvml.nvmlEventSetCreate()
+        undo.callback(_free, events)
+        owners = self._register(events)
+        while not self._stop.is_set():
+            try:
+                data = pynvml.nvmlEventSetWait(events, WAIT_MS)
+            except pynvml.NVMLError_Timeout:
+                self._mark_watching()
+                continue
+            self._mark_watching()
+            self._handle(data, owners)
+
+    def _mark_watching(self) -> None:
+        if not self._watching:
+            self._watching = True
+            self._emit(HealthEvent(HealthKind.MONITOR_READY))
+
+    def _register(self, events: Any) -> dict[int | None, str]:
+        """Puts every GPU into the event set; returns UUIDs by handle."""
+        owners = dict[int | None, str]()
+        for gpu in self._inventory.gpus:
+            try:
+                handle = pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
+                owners[_key(handle)] = gpu.uuid
+                supported = pynvml.nvmlDeviceGetSupportedEventTypes(handle)
+                if not supported & WATCHED:
+                    _log_unwatched(gpu, "it reports no events")
+                    continue
+                pynvml.nvmlDeviceRegisterEvents(handle, supported & WATCHED, events)
+            except pynvml.NVMLError_NotSupported:
+                _log_unwatched(gpu, "it is too old to report events")
+            except NvmlError as error:
+                self._emit(
+                    HealthEvent(
+                        HealthKind.UNMONITORABLE,
+                        uuid=gpu.uuid,
+                        reason=f"cannot be watched: {error}",
+                    )
+                )
+        return owners
+
+    def _handle(self, data: Any, owners: dict[int | None, str]) -> None:
+        if data.eventType != pynvml.nvmlEventTypeXidCriticalError:
+            log.info("ignored: event of type %#x, not a critical XID", data.eventType)
+            return
+        uuid = owners.get(_key(data.device))
+        if uuid is None:
+            try:
+                uuid = pynvml.nvmlDeviceGetUUID(data.device)
+            except NvmlError as error:
+                self._emit(
+                    HealthEvent(
+                        HealthKind.XID,
+                        xid=int(data.eventData),
+                        reason=f"XID {data.eventData} on a GPU that cannot be told: {error}",
+                    )
+                )
+                return
+        self._emit(
+            HealthEvent(
+                HealthKind.XID,
+                uuid=uuid,
+                xid=int(data.eventData),
+                gpu_instance=_instance(data.gpuInstanceId),
+                compute_instance=_instance(data.computeInstanceId),
+                reason=f"XID {data.eventData}",
+            )
+        )
+
+
+def _key(handle: Any) -> int | None:
+    return ctypes.cast(handle, ctypes.c_void_p).value
+
+
+def _instance(number: int) -> int | None:
+    return None if number == NO_INSTANCE else int(number)
+
+
+def _log_unwatched(gpu: Gpu, why: str) -> None:
+    log.warning("GPU %d (%s) counts as healthy and is not watched: %s", gpu.index, gpu.uuid, why)
+
+
+def _free(events: Any) -> None:
+    try:
+        pynvml.nvmlEventSetFree(events)
+    except NvmlError as error:
+        log.debug("the event set could not be freed: %s", error)

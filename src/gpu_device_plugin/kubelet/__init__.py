@@ -1,0 +1,1 @@
+"""L3: the kubelet's device plugin API: messages and transport."""

@@ -1,0 +1,106 @@
+"""Calls to the other side: a plugin's registration, a kubelet's calls to a plugin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from grpclib.client import Channel, UnaryStreamMethod, UnaryUnaryMethod
+from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
+
+from gpu_device_plugin.errors import UserError
+from gpu_device_plugin.kubelet import api
+from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
+from gpu_device_plugin.kubelet.transport import WireCodec
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds for one registration, as in the original."""
+
+PluginOptions = pb.DevicePluginOptions(get_preferred_allocation_available=True)
+"""What every plugin of ours tells in Register and GetDevicePluginOptions."""
+
+
+class KubeletUnreachable(UserError):  # noqa: N818 - a condition, not a fault of the program
+    """Nothing answers at the kubelet's socket."""
+
+
+class RegistrationRefused(UserError):  # noqa: N818 - as above
+    """The kubelet answered Register with an error."""
+
+
+async def register(kubelet_socket: str, endpoint: str, resource: str) -> None:
+    """Tells the kubelet that a resource is served.
+
+    Args:
+        kubelet_socket: path of the registration socket.
+        endpoint: base name of the plugin's socket.
+        resource: full resource name.
+
+    Raises:
+        KubeletUnreachable: no connection, or no answer within `CONNECT_TIMEOUT`.
+        RegistrationRefused: the kubelet's own error.
+    """
+    request = pb.RegisterRequest(
+        version=api.VERSION, endpoint=endpoint, resource_name=resource, options=PluginOptions
+    )
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT), channel(kubelet_socket) as connection:
+            call: UnaryUnaryMethod[pb.RegisterRequest, pb.Empty] = UnaryUnaryMethod(
+                connection, "/v1beta1.Registration/Register", pb.RegisterRequest, pb.Empty
+            )
+            await call(request)
+    except GRPCError as error:
+        raise RegistrationRefused(
+            f"the kubelet refused {resource}: {error.status.name}: {error.message}"
+        ) from None
+    except TimeoutError:
+        raise KubeletUnreachable(
+            f"the kubelet at {kubelet_socket} did not answer within {CONNECT_TIMEOUT:g} s"
+        ) from None
+    except (OSError, StreamTerminatedError, ProtocolError) as error:
+        raise KubeletUnreachable(
+            f"no connection to the kubelet at {kubelet_socket}: {error}"
+        ) from None
+
+
+@asynccontextmanager
+async def channel(path: str) -> AsyncIterator[Channel]:
+    """A connection to a unix socket, made at the first call."""
+    connection = Channel(path=path, codec=WireCodec())
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+class PluginClient:
+    """A kubelet's calls to one plugin."""
+
+    def __init__(self, connection: Channel) -> None:
+        name = "/v1beta1.DevicePlugin/"
+        self.options: UnaryUnaryMethod[pb.Empty, pb.DevicePluginOptions] = UnaryUnaryMethod(
+            connection, name + "GetDevicePluginOptions", pb.Empty, pb.DevicePluginOptions
+        )
+        self.list_and_watch: UnaryStreamMethod[pb.Empty, pb.ListAndWatchResponse] = (
+            UnaryStreamMethod(connection, name + "ListAndWatch", pb.Empty, pb.ListAndWatchResponse)
+        )
+        self.preferred: UnaryUnaryMethod[
+            pb.PreferredAllocationRequest, pb.PreferredAllocationResponse
+        ] = UnaryUnaryMethod(
+            connection,
+            name + "GetPreferredAllocation",
+            pb.PreferredAllocationRequest,
+            pb.PreferredAllocationResponse,
+        )
+        self.allocate: UnaryUnaryMethod[pb.AllocateRequest, pb.AllocateResponse] = UnaryUnaryMethod(
+            connection, name + "Allocate", pb.AllocateRequest, pb.AllocateResponse
+        )
+        self.pre_start: UnaryUnaryMethod[
+            pb.PreStartContainerRequest, pb.PreStartContainerResponse
+        ] = UnaryUnaryMethod(
+            connection,
+            name + "PreStartContainer",
+            pb.PreStartContainerRequest,
+            pb.PreStartContainerResponse,
+        )

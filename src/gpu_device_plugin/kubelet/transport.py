@@ -1,0 +1,265 @@
+"""gRPC over unix sockets: the one place that knows which gRPC library carries the API.
+
+A plugin implements `DevicePluginService` and hands it to a `PluginServer`; a kubelet implements
+`RegistrationService` and hands it to a `RegistrationServer`. Errors that a handler raises as
+`UserError` become the status UNKNOWN with the message, as plain errors do in the original;
+anything else is logged with its traceback and answered by INTERNAL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, Protocol, TypeVar
+
+import grpclib.server
+from google.protobuf.message import DecodeError, Message
+from grpclib.const import Cardinality, Handler, Status
+from grpclib.encoding.base import CodecBase
+from grpclib.exceptions import GRPCError
+from grpclib.protocol import H2Protocol
+
+from gpu_device_plugin.errors import UserError
+from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
+
+log = logging.getLogger(__name__)
+
+Request = TypeVar("Request", bound=Message)
+Response = TypeVar("Response", bound=Message)
+
+
+class DevicePluginService(Protocol):
+    """What a plugin answers to the kubelet."""
+
+    async def options(self) -> pb.DevicePluginOptions:
+        """GetDevicePluginOptions."""
+        ...
+
+    def device_lists(self) -> AsyncGenerator[bytes, None]:
+        """ListAndWatch: encoded `ListAndWatchResponse` messages, the whole list each time."""
+        ...
+
+    async def preferred(
+        self, request: pb.PreferredAllocationRequest
+    ) -> pb.PreferredAllocationResponse:
+        """GetPreferredAllocation."""
+        ...
+
+    async def allocate(self, request: pb.AllocateRequest) -> pb.AllocateResponse:
+        """Allocate."""
+        ...
+
+    async def pre_start(self, request: pb.PreStartContainerRequest) -> pb.PreStartContainerResponse:
+        """PreStartContainer."""
+        ...
+
+
+class RegistrationService(Protocol):
+    """What a kubelet answers to a plugin."""
+
+    async def register(self, request: pb.RegisterRequest) -> pb.Empty:
+        """Register."""
+        ...
+
+
+class WireCodec(CodecBase):
+    """Protobuf, with messages that are encoded already passed through as they are."""
+
+    __content_subtype__ = "proto"
+
+    def encode(self, message: Message | bytes, message_type: type[Message]) -> bytes:  # noqa: ARG002
+        """The bytes of a message."""
+        return message if isinstance(message, bytes) else message.SerializeToString()
+
+    def decode(self, data: bytes, message_type: type[Message]) -> Message:
+        """The message, or INTERNAL where the bytes are none (as grpc-go answers)."""
+        try:
+            return message_type.FromString(data)
+        except DecodeError as error:
+            raise GRPCError(Status.INTERNAL, f"cannot decode the request: {error}") from None
+
+
+class _TrackedProtocol(H2Protocol):
+    """An HTTP/2 connection that can be found and cut."""
+
+    def __init__(self, live: set[asyncio.Transport], *args: Any) -> None:
+        super().__init__(*args)
+        self._live = live
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.Transport):
+            self._transport = transport
+            self._live.add(transport)
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            super().data_received(data)
+        except Exception as error:  # noqa: BLE001 - whatever a broken client sends ends its connection only
+            log.debug("a connection was cut: %s", error)
+            if self._transport is not None:
+                self._transport.abort()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._transport is not None:
+            self._live.discard(self._transport)
+        super().connection_lost(exc)
+
+
+class _Server(grpclib.server.Server):
+    """grpclib's server, with hold of its connections."""
+
+    def __init__(self, mapping: Mapping[str, Handler]) -> None:
+        super().__init__([_Mapping(mapping)], codec=WireCodec())
+        self.live: set[asyncio.Transport] = set()
+
+    def _protocol_factory(self) -> H2Protocol:
+        made = super()._protocol_factory()
+        return _TrackedProtocol(self.live, made.handler, made.config, made.h2_config)
+
+
+class _Mapping:
+    def __init__(self, mapping: Mapping[str, Handler]) -> None:
+        self._mapping = mapping
+
+    def __mapping__(self) -> Mapping[str, Handler]:
+        return self._mapping
+
+
+class UnixServer:
+    """A gRPC server on a unix socket that knows whether the socket file is still its own."""
+
+    def __init__(self, mapping: Mapping[str, Handler]) -> None:
+        self._mapping = mapping
+        self._server: _Server | None = None
+        self._identity: tuple[int, int] | None = None
+        self.path = ""
+
+    async def start(self, path: str) -> None:
+        """Listens at the path, in place of what may be left there.
+
+        Raises:
+            OSError: the socket cannot be made; the message names the path.
+        """
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            if os.path.lexists(path):
+                os.unlink(path)
+            sock.bind(path)
+            server = _Server(self._mapping)
+            await server.start(sock=sock)
+        except OSError as error:
+            sock.close()
+            if error.filename is None:
+                raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
+            raise
+        self.path = path
+        self._identity = _identity(path)
+        self._server = server
+
+    def owns_socket(self) -> bool:
+        """Whether the file at the path is the socket that this server made."""
+        return self._identity is not None and _identity(self.path) == self._identity
+
+    def socket_missing(self) -> bool:
+        """Whether there is nothing at the path any more."""
+        return not os.path.lexists(self.path)
+
+    async def stop(self) -> None:
+        """Cuts all connections, closes the listener, removes the socket if it is still ours."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        if self.owns_socket():
+            os.unlink(self.path)
+        self._identity = None
+        server.close()
+        for transport in list(server.live):
+            transport.abort()
+        # The handlers are cancelled; they end within one turn of the loop unless one hangs.
+        try:
+            async with asyncio.timeout(1):
+                await server.wait_closed()
+        except TimeoutError:
+            log.warning("requests at %s did not end in time", self.path)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def plugin_server(service: DevicePluginService) -> UnixServer:
+    """The server of one resource."""
+
+    async def lists(stream: Any) -> None:
+        await stream.recv_message()
+        async with aclosing(service.device_lists()) as encoded_lists:
+            async for encoded in encoded_lists:
+                await stream.send_message(encoded)
+
+    async def options(_: pb.Empty) -> pb.DevicePluginOptions:
+        return await service.options()
+
+    name = "/v1beta1.DevicePlugin/"
+    return UnixServer(
+        {
+            name + "GetDevicePluginOptions": _unary(options, pb.Empty, pb.DevicePluginOptions),
+            name + "ListAndWatch": Handler(
+                _guarded(lists), Cardinality.UNARY_STREAM, pb.Empty, pb.ListAndWatchResponse
+            ),
+            name + "GetPreferredAllocation": _unary(
+                service.preferred, pb.PreferredAllocationRequest, pb.PreferredAllocationResponse
+            ),
+            name + "Allocate": _unary(service.allocate, pb.AllocateRequest, pb.AllocateResponse),
+            name + "PreStartContainer": _unary(
+                service.pre_start, pb.PreStartContainerRequest, pb.PreStartContainerResponse
+            ),
+        }
+    )
+
+
+def registration_server(service: RegistrationService) -> UnixServer:
+    """A kubelet's registration server."""
+    return UnixServer(
+        {"/v1beta1.Registration/Register": _unary(service.register, pb.RegisterRequest, pb.Empty)}
+    )
+
+
+def _unary(
+    answer: Callable[[Request], Awaitable[Response]],
+    request_type: type[Request],
+    response_type: type[Response],
+) -> Handler:
+    async def handle(stream: Any) -> None:
+        request = await stream.recv_message()
+        await stream.send_message(await answer(request))
+
+    return Handler(_guarded(handle), Cardinality.UNARY_UNARY, request_type, response_type)
+
+
+def _guarded(handle: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
+    """Turns what a handler raises into a status."""
+
+    async def guarded(stream: Any) -> None:
+        try:
+            await handle(stream)
+        except UserError as error:
+            raise GRPCError(Status.UNKNOWN, str(error)) from None
+        except (TimeoutError, GRPCError, OSError):
+            raise
+        except Exception as error:
+            if type(error).__module__.startswith(("grpclib.", "h2.")):
+                raise  # the end of the connection
+            log.exception("a request failed")
+            raise GRPCError(Status.INTERNAL, f"internal error: {error!r}") from None
+
+    return guarded

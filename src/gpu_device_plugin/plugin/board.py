@@ -1,0 +1,152 @@
+"""The devices of one resource and their health, as every open stream is told.
+
+A stream gets the newest state, never a backlog: whoever reads slowly skips what is outdated,
+and whoever does not read at all delays nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import dataclass
+
+from gpu_device_plugin.kubelet import api
+from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
+from gpu_device_plugin.resources.model import Device, Resource
+
+
+@dataclass(slots=True, eq=False)
+class _Stream:
+    delivered: int = -1
+
+
+class DeviceBoard:
+    """State of a resource's devices; `lists` tells it and every change of it."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.resource = resource
+        self._reasons: dict[str, str] = {}
+        self._provisional: set[str] = set()
+        self._chunks = {d.id: _encode(d, api.HEALTHY) for d in resource.devices}
+        self._encoded: bytes | None = None
+        self._version = 0
+        self._changed = asyncio.Event()
+        self._progress = asyncio.Event()
+        self._first = asyncio.Event()
+        self._streams: set[_Stream] = set()
+        self.lists_sent = 0
+
+    @property
+    def unhealthy(self) -> dict[str, str]:
+        """Why devices are unhealthy, by id without replica number."""
+        return dict(self._reasons)
+
+    @property
+    def open_streams(self) -> int:
+        """How many streams are told of changes."""
+        return len(self._streams)
+
+    def mark_unhealthy(
+        self, devices: Iterable[Device], reason: str, *, provisional: bool = False
+    ) -> list[Device]:
+        """Marks devices; returns those that were healthy before. One list goes out for all.
+
+        Args:
+            devices: the devices to mark; those of other resources do not count.
+            reason: why, for the log and for status.
+            provisional: whether nothing is known against them but that they are not watched.
+        """
+        known = [device for device in devices if device.id in self._chunks]
+        fresh = [device for device in known if device.id not in self._reasons]
+        for device in fresh:
+            self._reasons[device.id] = reason
+            self._chunks[device.id] = _encode(device, api.UNHEALTHY)
+            if provisional:
+                self._provisional.add(device.id)
+        if not provisional:
+            self._provisional.difference_update(device.id for device in known)
+        if fresh:
+            self._publish()
+        return fresh
+
+    def clear_provisional(self) -> list[Device]:
+        """Takes provisional marks back; returns the devices that are healthy again."""
+        back = [d for d in self.resource.devices if d.id in self._provisional]
+        for device in back:
+            del self._reasons[device.id]
+            self._chunks[device.id] = _encode(device, api.HEALTHY)
+        self._provisional.clear()
+        if back:
+            self._publish()
+        return back
+
+    async def retire(self, limit: float) -> None:
+        """Tells all streams that there are no devices any more.
+
+        Args:
+            limit: seconds to wait until every stream has been told.
+        """
+        self._chunks = {}
+        self._reasons = {}
+        self._provisional = set()
+        self._publish()
+        await self.told(limit)
+
+    async def told(self, limit: float) -> bool:
+        """Waits until all open streams have the newest list; false if that takes too long.
+
+        Args:
+            limit: seconds to wait at most.
+        """
+        try:
+            async with asyncio.timeout(limit):
+                while any(stream.delivered < self._version for stream in self._streams):
+                    self._progress.clear()
+                    await self._progress.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def first_told(self) -> None:
+        """Waits until any stream has been told the devices."""
+        await self._first.wait()
+
+    async def lists(self) -> AsyncGenerator[bytes, None]:
+        """The encoded list now and after each change, until the stream is closed."""
+        stream = _Stream()
+        self._streams.add(stream)
+        try:
+            while True:
+                version, changed = self._version, self._changed
+                if stream.delivered != version:
+                    yield self._current()
+                    self.lists_sent += 1
+                    stream.delivered = version
+                    self._progress.set()
+                    self._first.set()
+                else:
+                    await changed.wait()
+        finally:
+            self._streams.discard(stream)
+            self._progress.set()
+
+    def _current(self) -> bytes:
+        if self._encoded is None:
+            # Encoded messages of one type can be put one behind the other: repeated fields add up.
+            self._encoded = b"".join(self._chunks.values())
+        return self._encoded
+
+    def _publish(self) -> None:
+        self._encoded = None
+        self._version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def _encode(device: Device, health: str) -> bytes:
+    """A list of this device alone, with all its replicas."""
+    topology = None
+    if device.numa_node is not None:
+        topology = pb.TopologyInfo(nodes=[pb.NUMANode(ID=device.numa_node)])
+    entries = [pb.Device(ID=i, health=health, topology=topology) for i in device.ids()]
+    return pb.ListAndWatchResponse(devices=entries).SerializeToString()

@@ -1,0 +1,98 @@
+"""Makes a node ready to be served: configuration, hardware, plan. Everything here may block."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpu_device_plugin.config.model import AllocationPolicy, Config
+from gpu_device_plugin.config.render import render
+from gpu_device_plugin.config.validate import validate_plugin
+from gpu_device_plugin.errors import InitError
+from gpu_device_plugin.hardware.backend import Backend
+from gpu_device_plugin.hardware.model import Inventory
+from gpu_device_plugin.hardware.roots import find_dev_root
+from gpu_device_plugin.imex import find_channels
+from gpu_device_plugin.plugin.response import AllocationSettings, Injector
+from gpu_device_plugin.resources.defaults import with_default_resources
+from gpu_device_plugin.resources.model import Plan
+from gpu_device_plugin.resources.plan import make_plan
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """All that is needed to serve a node."""
+
+    config: Config
+    backend: Backend
+    inventory: Inventory | None
+    """None if the driver cannot be used and waiting is allowed."""
+    plan: Plan
+    settings: AllocationSettings
+    init_problem: str = ""
+
+    @property
+    def policy(self) -> AllocationPolicy:
+        """How replicas are preferred."""
+        given = self.config.flags.plugin.shared_devices_allocation_policy
+        return AllocationPolicy(given) if given else AllocationPolicy.DISTRIBUTED
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReader:
+    """Reads configuration and hardware, anew at every start and reload."""
+
+    load_config: Callable[[], Config]
+    open_backend: Callable[[Config], Backend]
+
+    def configure(self) -> tuple[Config, Backend]:
+        """The validated configuration and the backend that it asks for.
+
+        Raises:
+            ConfigError: the configuration cannot be used.
+        """
+        config = self.load_config()
+        backend = self.open_backend(config)
+        validate_plugin(config, backend.is_loadable)
+        return config, backend
+
+    def read(self, config: Config, backend: Backend) -> Node:
+        """Reads the hardware and plans what it offers.
+
+        Raises:
+            HardwareError: the driver cannot be used (unless `failOnInitError` is false), or the
+                GPUs cannot be offered as configured.
+            ConfigError: the configuration does not fit the hardware.
+        """
+        problem: InitError | None = None
+        inventory: Inventory | None = None
+        try:
+            inventory = backend.read()
+        except InitError as error:
+            problem = error
+        config = with_default_resources(config, inventory)
+        log.info("running with configuration:\n%s", render(config))
+        if problem is not None and config.flags.fail_on_init_error:
+            raise problem
+        channels = find_channels(
+            config.imex.channel_ids, _dev_root(config), required=config.imex.required
+        )
+        plan = Plan() if inventory is None else make_plan(config, inventory)
+        for warning in plan.warnings:
+            log.warning("%s", warning)
+        injectors = tuple[Injector, ...]()
+        return Node(
+            config=config,
+            backend=backend,
+            inventory=inventory,
+            plan=plan,
+            settings=AllocationSettings.of(config, channels, injectors),
+            init_problem="" if problem is None else str(problem),
+        )
+
+
+def _dev_root(config: Config) -> str:
+    return find_dev_root(config.flags.plugin.container_driver_root or "/")

@@ -1,0 +1,188 @@
+"""One resource being served: its socket, its registration, and what keeps both alive."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+
+from gpu_device_plugin.errors import UserError
+from gpu_device_plugin.kubelet.client import KubeletUnreachable, RegistrationRefused, register
+from gpu_device_plugin.kubelet.transport import UnixServer, plugin_server
+from gpu_device_plugin.plugin.backoff import Backoff
+from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
+from gpu_device_plugin.plugin.service import ResourceService
+
+log = logging.getLogger(__name__)
+
+GRACE = 1.0
+"""Seconds after which the loss of streams or of the socket counts, if no kubelet came up anew.
+
+A kubelet that starts removes all sockets of its directory first and makes its own last; within
+that time its new socket shows and everything is registered there."""
+
+FIRST_STREAM = 30.0
+"""Seconds after a registration in which the kubelet is expected to open a stream."""
+
+Register = Callable[[str, str, str], Awaitable[None]]
+Identity = tuple[int, int, int]
+
+
+class State(StrEnum):
+    """How far a resource has come."""
+
+    WAITING = "waiting for the kubelet"
+    REGISTERED = "registered"
+    REFUSED = "refused by the kubelet"
+    FAILED = "cannot be served"
+    UNREGISTERED = "served without registration"
+    STOPPED = "stopped"
+
+
+class ServedResource:
+    """Serves a resource and keeps it registered until it is stopped."""
+
+    def __init__(
+        self,
+        service: ResourceService,
+        kubelet: KubeletSocket,
+        socket_path: str,
+        register_with: Register = register,
+    ) -> None:
+        self.service = service
+        self.state = State.WAITING
+        self.registered_with: Identity | None = None
+        """The kubelet that was last told of this resource, successfully or not."""
+        self._kubelet = kubelet
+        self._socket_path = socket_path
+        self._register = register_with
+        self._server: UnixServer = plugin_server(service)
+        self._task: asyncio.Task[None] | None = None
+        self._poked = asyncio.Event()
+
+    @property
+    def name(self) -> str:
+        """Name of the resource."""
+        return self.service.resource.name
+
+    def start(self) -> None:
+        """Begins to serve."""
+        self._task = asyncio.create_task(self._run(), name=f"serve {self.name}")
+
+    def poke(self) -> None:
+        """Tells that something in the directories has changed."""
+        self._poked.set()
+
+    async def stop(self) -> None:
+        """Ends all streams and removes the socket, if it is still ours."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        await self._server.stop()
+        self.state = State.STOPPED
+
+    async def retire(self, limit: float) -> None:
+        """Tells the kubelet that there are no devices any more, then stops."""
+        await self.service.board.retire(limit)
+        await self.stop()
+
+    async def _run(self) -> None:
+        unreachable, refused, failed = Backoff(0.1, 5), Backoff(2, 30), Backoff(1, 30)
+        while True:
+            try:
+                await self._wait_for_kubelet()
+                await self._serve()
+                unreachable.reset()
+                refused.reset()
+                failed.reset()
+                await self._until_lost()
+                continue
+            except KubeletUnreachable as error:
+                pause = unreachable.next()
+                self._give_up(State.WAITING, error, pause, quiet=unreachable.attempts > 1)
+            except RegistrationRefused as error:
+                pause = refused.next()
+                self._give_up(State.REFUSED, error, pause)
+            except OSError as error:
+                pause = failed.next()
+                self._give_up(State.FAILED, error, pause)
+            except Exception:
+                log.exception("serving failed resource=%s", self.name)
+                self.state = State.FAILED
+                pause = failed.next()
+            await self._server.stop()
+            await asyncio.sleep(pause)
+
+    def _give_up(
+        self, state: State, error: UserError | OSError, pause: float, *, quiet: bool = False
+    ) -> None:
+        self.state = state
+        level = logging.DEBUG if quiet else logging.ERROR
+        log.log(level, "%s resource=%s: %s; next attempt in %.1f s", state, self.name, error, pause)
+
+    async def _wait_for_kubelet(self) -> None:
+        if not self._kubelet.is_wanted or self._kubelet.identity() is not None:
+            return
+        self.state = State.WAITING
+        await self._server.stop()
+        log.info("waiting for the kubelet resource=%s socket=%s", self.name, self._kubelet.path)
+        while self._kubelet.identity() is None:
+            self._poked.clear()
+            await self._poked.wait()
+
+    async def _serve(self) -> None:
+        if not self._server.owns_socket():
+            await self._server.stop()
+            await self._server.start(self._socket_path)
+            log.info("serving resource=%s socket=%s", self.name, self._socket_path)
+        if not self._kubelet.is_wanted:
+            self.state = State.UNREGISTERED
+            log.info("not registered, as --kubelet-socket is empty resource=%s", self.name)
+            return
+        self.registered_with = self._kubelet.identity()
+        self.service.streams_ended.clear()
+        await self._register(self._kubelet.path, os.path.basename(self._socket_path), self.name)
+        self.state = State.REGISTERED
+        log.info("registered resource=%s devices=%d", self.name, self.service.resource.size)
+
+    async def _until_lost(self) -> None:
+        """Returns when the kubelet has to be told of this resource once more."""
+        while True:
+            self._poked.clear()
+            if self._loss() is not None:
+                await asyncio.sleep(GRACE)
+                reason = self._loss()
+                if reason is not None:
+                    log.warning("registering again resource=%s: %s", self.name, reason)
+                    return
+            await self._next_change()
+
+    async def _next_change(self) -> None:
+        """Waits for a poke, for the end of the last stream, or in vain for the first one."""
+        ended, opened = self.service.streams_ended, self.service.stream_opened
+        # Streams that have ended already are no news; then only a poke can bring some.
+        events = [self._poked] if ended.is_set() else [self._poked, ended]
+        waits = [asyncio.ensure_future(event.wait()) for event in events]
+        limit = None if opened.is_set() or not self._kubelet.is_wanted else FIRST_STREAM
+        try:
+            done, _ = await asyncio.wait(waits, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            if not done and not opened.is_set():
+                ended.set()
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    def _loss(self) -> str | None:
+        """Why the kubelet does not reach this resource any more; None if it does."""
+        if self._server.socket_missing():
+            return "its socket has been removed"
+        if not self._server.owns_socket():
+            return None  # another plugin process has taken over: it is the one to be registered
+        if not self._kubelet.is_wanted or self._kubelet.identity() != self.registered_with:
+            return None  # a kubelet that has gone or come up anew is the supervisor's business
+        if self.service.streams_ended.is_set():
+            return "the kubelet has no stream open"
+        return None

@@ -1,0 +1,77 @@
+"""What all programs share: options, help, version, exit codes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from gpu_device_plugin import __version__
+from gpu_device_plugin.config.grammar import Parsed, parse
+from gpu_device_plugin.config.help import help_text
+from gpu_device_plugin.config.load import load
+from gpu_device_plugin.config.model import Config
+from gpu_device_plugin.config.options import Program
+from gpu_device_plugin.errors import UsageError, UserError
+from gpu_device_plugin.logs import LogFormat, set_up_logging
+
+log = logging.getLogger("gpu_device_plugin")
+
+DISPLAY_NAMES = {
+    Program.DEVICE_PLUGIN: "NVIDIA Device Plugin",
+    Program.GPU_FEATURE_DISCOVERY: "GPU Feature Discovery",
+    Program.MPS_CONTROL_DAEMON: "MPS Control Daemon",
+    Program.CONFIG_MANAGER: "config-manager",
+}
+
+
+def run_program(
+    program: Program, work: Callable[[Parsed], None], argv: Sequence[str] | None = None
+) -> int:
+    """Parses the options, does the work and turns what goes wrong into an exit code.
+
+    Returns:
+        0, or 1 after an error that a user can mend, which is one line in the log.
+    """
+    set_up_logging()
+    try:
+        parsed = parse(program, sys.argv[1:] if argv is None else argv, os.environ)
+    except UsageError as error:
+        sys.stdout.write(f"Incorrect Usage: {error}\n\n{help_text(program)}")
+        log.error("%s", error)
+        return 1
+    if parsed.wants_help:
+        sys.stdout.write(help_text(program))
+        return 0
+    if parsed.wants_version:
+        sys.stdout.write(version_text(program))
+        return 0
+    set_up_logging(LogFormat(parsed.text("log-format")))
+    try:
+        work(parsed)
+    except UserError as error:
+        log.error("%s", error)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def version_text(program: Program) -> str:
+    """Name and version, and the commit where one was baked in at build time."""
+    commit = os.environ.get("GPU_DEVICE_PLUGIN_COMMIT", "")
+    text = f"{DISPLAY_NAMES[program]} version v{__version__}\n"
+    return text + (f"commit: {commit}\n" if commit else "")
+
+
+def load_config(parsed: Parsed) -> Config:
+    """The merged configuration; what is odd in it goes to the log.
+
+    Raises:
+        ConfigError: the configuration file cannot be used.
+    """
+    loaded = load(parsed)
+    for warning in loaded.warnings:
+        log.warning("%s", warning)
+    return loaded.config

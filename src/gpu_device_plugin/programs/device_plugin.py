@@ -1,0 +1,72 @@
+"""``nvidia-device-plugin``: offers the node's GPUs to the kubelet."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from gpu_device_plugin import __version__
+from gpu_device_plugin.config.grammar import Parsed
+from gpu_device_plugin.config.model import Config
+from gpu_device_plugin.config.options import Program
+from gpu_device_plugin.errors import ConfigError
+from gpu_device_plugin.hardware.backend import Backend
+from gpu_device_plugin.hardware.discover import discover
+from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
+from gpu_device_plugin.plugin.node import NodeReader
+from gpu_device_plugin.plugin.supervisor import Supervisor
+from gpu_device_plugin.programs.common import load_config, run_program
+from gpu_device_plugin.resources.health import HealthPolicy
+
+log = logging.getLogger(__name__)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the program and exits."""
+    sys.exit(run_program(Program.DEVICE_PLUGIN, serve, argv))
+
+
+def serve(parsed: Parsed) -> None:
+    """Serves until a signal comes.
+
+    Raises:
+        UserError: the node cannot be served.
+    """
+    log.info("starting nvidia-device-plugin v%s", __version__)
+    kubelet = KubeletSocket(parsed.text("kubelet-socket"))
+    _check_directory(kubelet)
+    reader = NodeReader(
+        load_config=lambda: load_config(parsed),
+        open_backend=lambda config: open_backend(parsed, config),
+    )
+    policy = HealthPolicy.from_environment(os.environ)
+    asyncio.run(_supervise(reader, kubelet, policy))
+
+
+async def _supervise(reader: NodeReader, kubelet: KubeletSocket, policy: HealthPolicy) -> None:
+    await Supervisor(reader, kubelet, policy).run()
+
+
+def open_backend(parsed: Parsed, config: Config) -> Backend:
+    """The simulated node where one is asked for, else what the platform calls for."""
+    profile = parsed.text("simulate")
+    if profile:
+        from gpu_device_plugin.hardware.simulated import SimulatedBackend  # noqa: PLC0415 - seldom
+
+        return SimulatedBackend.from_profile(profile)
+    return discover(
+        config.flags.device_discovery_strategy or "",
+        config.flags.plugin.container_driver_root or "",
+    )
+
+
+def _check_directory(kubelet: KubeletSocket) -> None:
+    if kubelet.is_wanted and not os.path.isdir(kubelet.directory):
+        raise ConfigError(
+            f"the kubelet's plugin directory {kubelet.directory} does not exist",
+            "mount it into the container, or set --kubelet-socket (KUBELET_SOCKET) to the "
+            "kubelet's registration socket",
+        )

@@ -1,0 +1,140 @@
+"""Devices as the kubelet counts them, and the resources that they make up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+MAX_DIGITS = 18
+"""Digits of a replica number; longer ones are no number that anything was given."""
+
+REPLICA_MARK = "::"
+"""Stands between a device id and a replica number (k8s-device-plugin's annotated ids)."""
+
+
+def base_id(device_id: str) -> str:
+    """The id without a replica number."""
+    return device_id.partition(REPLICA_MARK)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A GPU or MIG device as it is offered: itself, or as a number of replicas."""
+
+    id: str
+    """UUID, or ``tegra`` or ``all``; without replica number."""
+    index: str
+    """``3`` for a GPU, ``3:1`` for a MIG device, ``all`` on WSL."""
+    paths: tuple[str, ...] = ()
+    """Device nodes that a container needs to use it."""
+    numa_node: int | None = None
+    gpu_uuid: str = ""
+    """The physical GPU that it is, or is on; empty where there is none to watch."""
+    gpu_index: int = 0
+    mig_instances: tuple[int, int] | None = None
+    """GPU instance and compute instance of a MIG device."""
+    memory_bytes: int = 0
+    compute_capability: tuple[int, int] | None = None
+    replicas: int = 0
+    """How many replicas are offered in its place; 0 if it is offered itself."""
+
+    @property
+    def is_mig(self) -> bool:
+        """Whether it is a MIG device."""
+        return self.mig_instances is not None
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether replicas are offered in its place."""
+        return self.replicas > 0
+
+    def ids(self) -> tuple[str, ...]:
+        """All ids under which it can be asked for, in the order of their numbers."""
+        if not self.is_replicated:
+            return (self.id,)
+        return tuple([f"{self.id}{REPLICA_MARK}{n}" for n in range(self.replicas)])
+
+    def has_id(self, device_id: str) -> bool:
+        """Whether an id is one of its own, letter by letter."""
+        base, mark, number = device_id.partition(REPLICA_MARK)
+        if base != self.id or bool(mark) is not self.is_replicated:
+            return False
+        if not mark:
+            return True
+        # Numbers are written in one form only: "07" and "7 " are nobody's replica.
+        if not (number.isascii() and number.isdigit() and len(number) <= MAX_DIGITS):
+            return False
+        return str(int(number)) == number and int(number) < self.replicas
+
+    @property
+    def sort_key(self) -> tuple[int, int, str]:
+        """By GPU, then MIG slot, so that every list comes in one order."""
+        slot = self.index.partition(":")[2]
+        return self.gpu_index, int(slot) if slot.isdigit() else -1, self.id
+
+
+@dataclass(frozen=True)
+class Resource:
+    """An extended resource of the node and the devices that it consists of."""
+
+    name: str
+    """Full name, e.g. ``nvidia.com/gpu``."""
+    devices: tuple[Device, ...]
+    is_discrete: bool = True
+    """Whether its GPUs are discrete ones with the driver's control nodes and with links between
+    them, unlike those of WSL and Tegra."""
+    requires_single: bool = field(default=False)
+    """Whether a container may have one replica only (failRequestsGreaterThanOne)."""
+
+    @property
+    def short_name(self) -> str:
+        """The name behind the vendor's prefix."""
+        return self.name.partition("/")[2]
+
+    @property
+    def socket_name(self) -> str:
+        """Base name of the socket under which it is served."""
+        return f"nvidia-{self.short_name}.sock"
+
+    @cached_property
+    def by_base_id(self) -> Mapping[str, Device]:
+        """Devices by id without replica number."""
+        return {device.id: device for device in self.devices}
+
+    def find(self, device_id: str) -> Device | None:
+        """The device with that id, replica number and all; None if there is none."""
+        device = self.by_base_id.get(base_id(device_id))
+        return device if device is not None and device.has_id(device_id) else None
+
+    def ids(self) -> Iterator[str]:
+        """The ids of all devices, in order."""
+        for device in self.devices:
+            yield from device.ids()
+
+    @cached_property
+    def ids_by_device(self) -> tuple[tuple[Device, tuple[str, ...]], ...]:
+        """Each device with its ids; kept, since every preferred allocation looks at them."""
+        return tuple((device, device.ids()) for device in self.devices)
+
+    @cached_property
+    def size(self) -> int:
+        """How many devices the kubelet counts."""
+        return sum(device.replicas or 1 for device in self.devices)
+
+    @cached_property
+    def is_plain_gpus(self) -> bool:
+        """Whether it consists of whole GPUs, for which links between them matter."""
+        return self.is_discrete and not any(device.is_mig for device in self.devices)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a node offers: the outcome of configuration and inventory."""
+
+    resources: tuple[Resource, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def names(self) -> tuple[str, ...]:
+        """The names of the resources."""
+        return tuple(resource.name for resource in self.resources)

@@ -1,0 +1,1 @@
+"""L2: files and signals as asynchronous events."""

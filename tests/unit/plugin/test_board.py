@@ -1,0 +1,148 @@
+"""What streams are told of the devices."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+from support.aio import run
+
+from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
+from gpu_device_plugin.plugin.board import DeviceBoard
+from gpu_device_plugin.resources.model import Device, Resource
+
+A = Device(id="A", index="0", gpu_uuid="A", numa_node=1)
+B = Device(id="B", index="1", gpu_uuid="B", gpu_index=1, replicas=2)
+OTHER = Device(id="X", index="9")
+
+
+def board() -> DeviceBoard:
+    return DeviceBoard(Resource("nvidia.com/gpu", (A, B)))
+
+
+def health(encoded: bytes) -> dict[str, str]:
+    return {d.ID: d.health for d in pb.ListAndWatchResponse.FromString(encoded).devices}
+
+
+ALL_HEALTHY = {"A": "Healthy", "B::0": "Healthy", "B::1": "Healthy"}
+
+
+def test_a_stream_begins_with_the_whole_list():
+    async def work():
+        async with aclosing(board().lists()) as lists:
+            first = pb.ListAndWatchResponse.FromString(await anext(lists))
+        assert [d.ID for d in first.devices] == ["A", "B::0", "B::1"]
+        assert [node.ID for node in first.devices[0].topology.nodes] == [1]
+        assert not first.devices[1].HasField("topology")
+
+    run(work())
+
+
+def test_every_stream_is_told_of_a_change_once_with_all_replicas():
+    async def work():
+        told = board()
+        async with aclosing(told.lists()) as one, aclosing(told.lists()) as two:
+            assert health(await anext(one)) == health(await anext(two)) == ALL_HEALTHY
+            assert told.mark_unhealthy([B, OTHER], "XID 79") == [B]
+            changed = {"A": "Healthy", "B::0": "Unhealthy", "B::1": "Unhealthy"}
+            assert health(await anext(one)) == health(await anext(two)) == changed
+            assert told.unhealthy == {"B": "XID 79"}
+
+    run(work())
+
+
+def test_a_slow_stream_gets_the_newest_state_only():
+    async def work():
+        told = board()
+        async with aclosing(told.lists()) as lists:
+            await anext(lists)
+            told.mark_unhealthy([A], "XID 48")
+            told.mark_unhealthy([B], "XID 79")
+            assert set(health(await anext(lists)).values()) == {"Unhealthy"}
+            following = asyncio.ensure_future(anext(lists))
+            await asyncio.sleep(0)
+            assert not following.done()
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    run(work())
+
+
+def test_marking_again_is_no_news_and_keeps_the_first_reason():
+    async def work():
+        told = board()
+        async with aclosing(told.lists()) as lists:
+            await anext(lists)
+            told.mark_unhealthy([A], "XID 48")
+            await anext(lists)
+            assert told.mark_unhealthy([A], "XID 79") == []
+            assert told.unhealthy == {"A": "XID 48"}
+            following = asyncio.ensure_future(anext(lists))
+            await asyncio.sleep(0)
+            assert not following.done()
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    run(work())
+
+
+def test_an_event_before_the_first_stream_is_not_lost():
+    async def work():
+        told = board()
+        told.mark_unhealthy([A], "XID 48")
+        async with aclosing(told.lists()) as lists:
+            assert health(await anext(lists))["A"] == "Unhealthy"
+
+    run(work())
+
+
+def test_provisional_marks_are_taken_back_unless_something_real_has_come():
+    async def work():
+        told = board()
+        told.mark_unhealthy([A, B], "not watched", provisional=True)
+        assert told.mark_unhealthy([B], "XID 79") == []
+        assert told.clear_provisional() == [A]
+        async with aclosing(told.lists()) as lists:
+            got = health(await anext(lists))
+        assert got == {"A": "Healthy", "B::0": "Unhealthy", "B::1": "Unhealthy"}
+        assert told.clear_provisional() == []
+
+    run(work())
+
+
+def test_a_retired_board_tells_an_empty_list_and_waits_until_it_is_taken():
+    async def work():
+        told = board()
+        async with aclosing(told.lists()) as lists:
+            await anext(lists)
+            retiring = asyncio.ensure_future(told.retire(5))
+            await asyncio.sleep(0)
+            assert health(await anext(lists)) == {}
+            assert not retiring.done()
+            following = asyncio.ensure_future(anext(lists))
+            await retiring
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    run(work())
+
+
+def test_retiring_ends_without_readers_and_when_a_reader_never_reads():
+    async def work():
+        told = board()
+        await told.retire(5)
+        told = board()
+        async with aclosing(told.lists()) as lists:
+            await anext(lists)
+            await told.retire(0.01)
+            assert told.open_streams == 1
+        assert told.open_streams == 0
+
+    run(work())
+
+
+def test_events_about_nothing_here_change_nothing():
+    told = board()
+
+    assert told.mark_unhealthy([OTHER], "XID 79") == []
+    assert told.unhealthy == {}
