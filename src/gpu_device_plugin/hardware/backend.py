@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable
 from typing import Protocol
 
+from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware.model import HealthEvent, Inventory, Links, Platform
 
 log = logging.getLogger(__name__)
@@ -112,8 +113,16 @@ class TegraBackend:
         self._driver_root = driver_root
 
     def read(self) -> Inventory:
-        """Nothing needs to be read: the device is called ``tegra``."""
-        return Inventory(platform=Platform.TEGRA)
+        """What NVML tells, where there is one: the device itself needs no reading."""
+        from gpu_device_plugin.hardware.nvml_library import NvmlLibrary  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml_read import read_inventory  # noqa: PLC0415 - 3 MB
+
+        library = NvmlLibrary(self._driver_root)
+        try:
+            with library.session():
+                return read_inventory(Platform.TEGRA)
+        except InitError:
+            return Inventory(platform=Platform.TEGRA)
 
     def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:  # noqa: ARG002
         """There is one GPU."""

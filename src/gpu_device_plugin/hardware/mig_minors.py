@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 MIG_MINORS_FILE = "/proc/driver/nvidia-caps/mig-minors"
 
-_LINE = re.compile(r"gpu(\d+)/gi(\d+)(?:/ci(\d+))?/access (\d+)", re.ASCII)
+_LINE = re.compile(r"gpu(\d{1,9})/gi(\d{1,9})(?:/ci(\d{1,9}))?/access (\d{1,9})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

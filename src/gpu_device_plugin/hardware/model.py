@@ -105,9 +105,22 @@ class Gpu:
     @property
     def sysfs_id(self) -> str:
         """The PCI address as sysfs writes it, e.g. ``0000:3b:00.0``; empty if there is none."""
-        address = self.pci_bus_id.lower()
-        domain, _, rest = address.partition(":")
-        return f"{domain[-4:]}:{rest}" if rest else address
+        return sysfs_address(self.pci_bus_id)
+
+
+def sysfs_address(bus_id: str) -> str:
+    """NVML's PCI address as sysfs writes it: the domain with four digits, more if it needs them.
+
+    The original cuts four zeros off the text, which is the same for domains below 10000 in
+    NVML's form of eight digits. What is no address gives an empty text.
+    """
+    domain, colon, rest = bus_id.lower().partition(":")
+    if not colon or "/" in rest:
+        return ""
+    try:
+        return f"{int(domain, 16):04x}:{rest}"
+    except ValueError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

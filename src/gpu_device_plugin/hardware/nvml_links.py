@@ -11,7 +11,7 @@ from typing import Any
 
 import pynvml
 
-from gpu_device_plugin.hardware.model import Gpu, Inventory, Links
+from gpu_device_plugin.hardware.model import Gpu, Inventory, Links, sysfs_address
 from gpu_device_plugin.hardware.nvml_library import NOT_THERE, NvmlError
 
 MAX_NVLINKS = 36
@@ -64,8 +64,16 @@ def _nvlink_peers(handle: Any) -> Iterator[str]:
     """The PCI addresses at the far ends of a GPU's active NVLinks."""
     for link in range(MAX_NVLINKS):
         try:
-            if pynvml.nvmlDeviceGetNvLinkState(handle, link) != pynvml.NVML_FEATURE_ENABLED:
-                continue
+            active = pynvml.nvmlDeviceGetNvLinkState(handle, link)
+        except pynvml.NVMLError_InvalidArgument:
+            return  # there are no links of this number or above
+        except pynvml.NVMLError_NotSupported:
+            if link == 0:
+                return  # a GPU without NVLink
+            continue
+        if active != pynvml.NVML_FEATURE_ENABLED:
+            continue
+        try:
             info = pynvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, link)
         except NvmlError as error:
             if error.value in NOT_THERE:
@@ -76,5 +84,4 @@ def _nvlink_peers(handle: Any) -> Iterator[str]:
             if isinstance(info.busId, bytes)
             else str(info.busId)
         )
-        domain, _, rest = bus_id.lower().partition(":")
-        yield f"{domain[-4:]}:{rest}"
+        yield sysfs_address(bus_id)

@@ -10,7 +10,14 @@ import pynvml
 
 from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware.mig_minors import MigMinors, read_mig_minors
-from gpu_device_plugin.hardware.model import Gpu, Inventory, MigDevice, Platform, UnreadableGpu
+from gpu_device_plugin.hardware.model import (
+    Gpu,
+    Inventory,
+    MigDevice,
+    Platform,
+    UnreadableGpu,
+    sysfs_address,
+)
 from gpu_device_plugin.hardware.nvml_library import NvmlError
 from gpu_device_plugin.hardware.nvml_mig import is_capable, possible_profiles, read_mig_devices
 
@@ -125,10 +132,10 @@ def _text(value: Any) -> str:
 
 def read_numa_node(bus_id: str, sysfs: str = "/sys") -> int | None:
     """The NUMA node of a PCI device, None where there is none or none can be told."""
-    if not bus_id:
+    address = sysfs_address(bus_id)
+    if not address:
         return None
-    domain, _, rest = bus_id.lower().partition(":")
-    path = os.path.join(sysfs, "bus/pci/devices", f"{domain[-4:]}:{rest}", "numa_node")
+    path = os.path.join(sysfs, "bus/pci/devices", address, "numa_node")
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             text = file.read().strip()

@@ -115,7 +115,8 @@ class _Server(grpclib.server.Server):
     """grpclib's server, with hold of its connections."""
 
     def __init__(self, mapping: Mapping[str, Handler]) -> None:
-        super().__init__([_Mapping(mapping)], codec=WireCodec())
+        super().__init__([], codec=WireCodec())
+        self._mapping = _Methods(mapping)
         self.live: set[asyncio.Transport] = set()
 
     def _protocol_factory(self) -> H2Protocol:
@@ -123,12 +124,19 @@ class _Server(grpclib.server.Server):
         return _TrackedProtocol(self.live, made.handler, made.config, made.h2_config)
 
 
-class _Mapping:
-    def __init__(self, mapping: Mapping[str, Handler]) -> None:
-        self._mapping = mapping
+class _Methods(dict[str, Handler]):
+    """Methods by path; grpclib's own answer to an unknown one lacks a header that grpc-go wants."""
 
-    def __mapping__(self) -> Mapping[str, Handler]:
-        return self._mapping
+    def get(self, path: str, default: object = None) -> Handler:  # noqa: ARG002
+        """The handler of a method, or one that answers UNIMPLEMENTED."""
+        return super().get(path, _UNKNOWN_METHOD)
+
+
+async def _refuse(_: Any) -> None:
+    raise GRPCError(Status.UNIMPLEMENTED, "unknown method")
+
+
+_UNKNOWN_METHOD = Handler(_refuse, Cardinality.UNARY_UNARY, pb.Empty, pb.Empty)
 
 
 class UnixServer:
@@ -151,6 +159,7 @@ class UnixServer:
             if os.path.lexists(path):
                 os.unlink(path)
             sock.bind(path)
+            identity = _identity(path)  # at once: another process may replace the file any time
             server = _Server(self._mapping)
             await server.start(sock=sock)
         except OSError as error:
@@ -159,7 +168,7 @@ class UnixServer:
                 raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
             raise
         self.path = path
-        self._identity = _identity(path)
+        self._identity = identity
         self._server = server
 
     def owns_socket(self) -> bool:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from gpu_device_plugin.config.model import AllocationPolicy, Config
 from gpu_device_plugin.config.render import render
 from gpu_device_plugin.config.validate import validate_plugin
-from gpu_device_plugin.errors import InitError
+from gpu_device_plugin.errors import HardwareError, InitError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.model import Inventory
 from gpu_device_plugin.hardware.roots import find_dev_root
-from gpu_device_plugin.imex import find_channels
+from gpu_device_plugin.imex import ImexChannel, find_channels
+from gpu_device_plugin.plugin.cdi_settings import CdiSettings
 from gpu_device_plugin.plugin.response import AllocationSettings, Injector
 from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.model import Plan
@@ -47,6 +48,7 @@ class NodeReader:
 
     load_config: Callable[[], Config]
     open_backend: Callable[[Config], Backend]
+    cdi: CdiSettings
 
     def configure(self) -> tuple[Config, Backend]:
         """The validated configuration and the backend that it asks for.
@@ -84,6 +86,8 @@ class NodeReader:
         for warning in plan.warnings:
             log.warning("%s", warning)
         injectors = tuple[Injector, ...]()
+        if config.uses_cdi() and inventory is not None:
+            injectors = (_set_up_cdi(config, self.cdi, inventory, plan, channels),)
         return Node(
             config=config,
             backend=backend,
@@ -92,6 +96,21 @@ class NodeReader:
             settings=AllocationSettings.of(config, channels, injectors),
             init_problem="" if problem is None else str(problem),
         )
+
+
+def _set_up_cdi(
+    config: Config,
+    settings: CdiSettings,
+    inventory: Inventory,
+    plan: Plan,
+    channels: tuple[ImexChannel, ...],
+) -> Injector:
+    from gpu_device_plugin.plugin.cdi import set_up_cdi  # noqa: PLC0415 - only where it is used
+
+    try:
+        return set_up_cdi(config, settings, inventory, plan, channels)
+    except OSError as error:
+        raise HardwareError(f"CDI specifications cannot be written: {error}") from None
 
 
 def _dev_root(config: Config) -> str:

@@ -13,6 +13,8 @@ from gpu_device_plugin.resources.topology import PairScores, TopologyAllocator
 
 log = logging.getLogger(__name__)
 
+PREPARE_SECONDS = 2.0
+"""Longest time that is spent on tables for preferred allocations."""
 LINKS_WAIT = 0.3
 """Seconds that an early request waits for the links before it is answered without them."""
 
@@ -34,10 +36,15 @@ class LinkedGpus:
         self._allocator = TopologyAllocator(self._score(links))
         self._ready.set()
 
-    @property
-    def allocator(self) -> TopologyAllocator:
-        """The allocator in use."""
-        return self._allocator
+    async def prepare(self) -> None:
+        """Makes the tables that later answers look up, in pieces of about a millisecond."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + PREPARE_SECONDS
+        for _ in self._allocator.preparation():
+            if loop.time() > end:
+                log.info("the tables for preferred allocations are not complete; searching instead")
+                return
+            await asyncio.sleep(0)
 
     def _score(self, links: Links) -> PairScores:
         at = {index: position for position, index in enumerate(self._indices)}

@@ -253,6 +253,7 @@ async def _learn_links(node: Node, inventory: Inventory, preference: LinkedGpus)
     finally:
         stopped.set()
     preference.set_links(links)
+    await preference.prepare()
 
 
 async def _guarded(name: str, work: _Work) -> None:

@@ -15,6 +15,7 @@ from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.discover import discover
+from gpu_device_plugin.plugin.cdi_settings import CdiSettings
 from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
 from gpu_device_plugin.plugin.node import NodeReader
 from gpu_device_plugin.plugin.supervisor import Supervisor
@@ -37,17 +38,22 @@ def serve(parsed: Parsed) -> None:
     """
     log.info("starting nvidia-device-plugin v%s", __version__)
     kubelet = KubeletSocket(parsed.text("kubelet-socket"))
-    _check_directory(kubelet)
+    directory = parsed.text("plugin-directory")
+    _check_directories(kubelet, directory)
     reader = NodeReader(
         load_config=lambda: load_config(parsed),
         open_backend=lambda config: open_backend(parsed, config),
+        cdi=CdiSettings(
+            feature_flags=parsed.strings("cdi-feature-flags"),
+            disabled_hooks=parsed.strings("cdi-disable-hooks"),
+        ),
     )
     policy = HealthPolicy.from_environment(os.environ)
-    asyncio.run(_supervise(reader, kubelet, policy))
 
+    async def supervise() -> None:
+        await Supervisor(reader, kubelet, policy, socket_directory=directory).run()
 
-async def _supervise(reader: NodeReader, kubelet: KubeletSocket, policy: HealthPolicy) -> None:
-    await Supervisor(reader, kubelet, policy).run()
+    asyncio.run(supervise())
 
 
 def open_backend(parsed: Parsed, config: Config) -> Backend:
@@ -63,10 +69,17 @@ def open_backend(parsed: Parsed, config: Config) -> Backend:
     )
 
 
-def _check_directory(kubelet: KubeletSocket) -> None:
+def _check_directories(kubelet: KubeletSocket, plugin_directory: str) -> None:
+    """Names a directory that is missing before anything else goes wrong over it."""
     if kubelet.is_wanted and not os.path.isdir(kubelet.directory):
         raise ConfigError(
-            f"the kubelet's plugin directory {kubelet.directory} does not exist",
+            f"the directory of the kubelet's socket, {kubelet.directory}, does not exist",
             "mount it into the container, or set --kubelet-socket (KUBELET_SOCKET) to the "
             "kubelet's registration socket",
+        )
+    if not os.path.isdir(plugin_directory):
+        raise ConfigError(
+            f"the directory for the plugin's sockets, {plugin_directory}, does not exist",
+            "mount the kubelet's device-plugins directory there, or set --plugin-directory "
+            "(GPU_NODE_PLUGIN_DIR) to it",
         )

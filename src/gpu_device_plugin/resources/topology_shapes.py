@@ -126,15 +126,17 @@ class Shapes:
     ) -> None:
         """Combines choices in two parts, keeping the most valuable one for each remainder."""
         joins = self._joins.setdefault(score, {})
+        self.work += len(left) * len(right)
         for rest_left, value_left in left:
+            base = value_left + bonus
             for rest_right, value_right in right:
-                self.work += 1
-                rest = joins.get((rest_left, rest_right))
-                if rest is None:
-                    rest = self.join(score, rest_left, rest_right)
-                    joins[rest_left, rest_right] = rest
-                value = value_left + value_right + bonus
-                if value > into.get(rest, -1):
+                key = rest_left, rest_right
+                if key in joins:
+                    rest = joins[key]
+                else:
+                    rest = joins[key] = self.join(score, rest_left, rest_right)
+                value = base + value_right
+                if rest not in into or value > into[rest]:
                     into[rest] = value
 
     def without_marks(self, shape: int) -> int:

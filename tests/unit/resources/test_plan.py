@@ -190,8 +190,10 @@ def entry(replicas: int, devices: DeviceSelector, rename: str = "") -> Replicate
             [entry(2, DeviceSelector(all=False, references=("1",)))],
             ["GPU-0", "GPU-1::0", "GPU-1::1"],
         ),
-        ([entry(2, DeviceSelector(), ""), entry(3, DeviceSelector(all=False, count=1))],
-         ["GPU-0::0", "GPU-0::1", "GPU-0::2", "GPU-1::0", "GPU-1::1"]),
+        (
+            [entry(2, DeviceSelector(), ""), entry(3, DeviceSelector(all=False, count=1))],
+            ["GPU-0::0", "GPU-0::1", "GPU-0::2", "GPU-1::0", "GPU-1::1"],
+        ),
     ],
 )
 def test_selected_devices_are_replicated_and_the_others_stay(entries, ids):

@@ -41,9 +41,7 @@ def per_gpu(ids: list[str]) -> dict[str, int]:
         ({"A": 2, "B": 2, "C": 2}, [], [], 6, {"A": 2, "B": 2, "C": 2}, {"A": 2, "B": 2, "C": 2}),
     ],
 )
-def test_the_measured_distributions_come_out(
-    replicas, in_use, required, size, distributed, packed
-):
+def test_the_measured_distributions_come_out(replicas, in_use, required, size, distributed, packed):
     resource = shared(**replicas)
     available = [i for i in resource.ids() if i not in in_use]
 

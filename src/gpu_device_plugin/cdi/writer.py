@@ -1,0 +1,108 @@
+"""Puts specifications where container runtimes look for them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from gpu_device_plugin.cdi.generate import ClassResult, GeneratedSpecs
+from gpu_device_plugin.cdi.model import Spec
+from gpu_device_plugin.cdi.names import CdiClass
+from gpu_device_plugin.cdi.notes import reason
+from gpu_device_plugin.cdi.validate import validate
+from gpu_device_plugin.errors import ConfigError
+
+DIRECTORY = "/var/run/cdi"
+"""Where every runtime looks for specifications that do not outlive a boot (CDI specification)."""
+
+_FILE_MODE = 0o644
+_DIRECTORY_MODE = 0o755
+
+
+class Action(StrEnum):
+    """What became of a file."""
+
+    WRITTEN = "written"
+    REMOVED = "removed"
+    LEFT = "left"
+    """It ought to be removed and could not be."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """One file and why it is as it is now."""
+
+    path: Path
+    action: Action
+    reason: str = ""
+    """Empty for a file that was written."""
+
+
+def write_specs(specs: GeneratedSpecs, directory: str = DIRECTORY) -> tuple[FileOutcome, ...]:
+    """Writes every specification and removes those of earlier runs that no longer hold.
+
+    A reader sees the old file or the new one, never a part. Files of other vendors and of
+    classes that the plugin does not know are not touched.
+
+    Raises:
+        ConfigError: the directory or a file cannot be written; files written before stay.
+    """
+    folder = Path(directory)
+    try:
+        folder.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be made: {reason(error)}") from error
+    outcomes = [FileOutcome(write_spec(spec, folder), Action.WRITTEN) for spec in specs.specs]
+    results = {result.cls: result for result in specs.classes}
+    for cls in CdiClass:
+        path = folder / file_name(f"{specs.vendor}/{cls}")
+        if specs.spec(cls) is None and os.path.lexists(path):
+            outcomes.append(_remove(path, results.get(cls)))
+    return tuple(outcomes)
+
+
+def write_spec(spec: Spec, folder: Path) -> Path:
+    """Writes one specification and returns its path.
+
+    Raises:
+        ConfigError: it is not valid, or the file cannot be written.
+    """
+    validate(spec)
+    path = folder / file_name(spec.kind)
+    try:
+        _replace(path, spec.to_json().encode())
+    except (OSError, UnicodeEncodeError) as error:  # an option that is not UTF-8
+        raise ConfigError(f"{path}: cannot be written: {reason(error)}") from error
+    return path
+
+
+def file_name(kind: str) -> str:
+    """The file of a kind, ``VENDOR-CLASS.json``."""
+    return f"{kind.replace('/', '-')}.json"
+
+
+def _replace(path: Path, data: bytes) -> None:
+    # Runtimes read .json and .yaml only, so they do not see the temporary file. It is not
+    # synced: the usual directory does not outlive a crash of the machine.
+    temporary = path.with_name(f"spec.{os.urandom(8).hex()}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    fd = os.open(temporary, flags, _FILE_MODE)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            os.fchmod(file.fileno(), _FILE_MODE)  # whatever the umask
+            file.write(data)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _remove(path: Path, result: ClassResult | None) -> FileOutcome:
+    why = result.reason if result is not None else "no longer asked for"
+    try:
+        path.unlink()
+    except OSError as error:
+        return FileOutcome(path, Action.LEFT, f"{why}; cannot be removed: {reason(error)}")
+    return FileOutcome(path, Action.REMOVED, why)

@@ -1,0 +1,116 @@
+"""``gpu-node``: the operator's tool, one subcommand for each job."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gpu_device_plugin import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A subcommand."""
+
+    name: str
+    summary: str
+    """A line for the list of subcommands."""
+    description: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    """Does the work; the exit code. What it needs is imported in there."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the program and exits."""
+    sys.exit(run(sys.argv[1:] if argv is None else argv))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Runs a subcommand; its exit code, or 2 if there is no such one."""
+    parser = make_parser()
+    given = parser.parse_args(argv)
+    if given.command is None:
+        parser.print_help(sys.stderr)
+        return 2
+    command: Command = given.command
+    return command.run(given)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The grammar of all subcommands."""
+    parser = argparse.ArgumentParser(
+        prog="gpu-node",
+        description="Shows, checks and explains how this node offers its GPUs to Kubernetes.",
+        formatter_class=_HelpFormatter,
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"gpu-node version v{__version__}", help=VERSION_HELP
+    )
+    parser.set_defaults(command=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in COMMANDS:
+        sub = commands.add_parser(
+            command.name,
+            help=command.summary,
+            description=command.description,
+            formatter_class=_HelpFormatter,
+        )
+        command.add_arguments(sub)
+        sub.set_defaults(command=command)
+    return parser
+
+
+VERSION_HELP = "print the version and exit"
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Room for the names, and no more than 80 columns however wide the terminal is."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=20, width=80)
+
+
+def _add_demo_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--speed",
+        type=_speed,
+        metavar="N",
+        help="how many times faster the pauses are, 0 for none (default: 1 on a terminal, else 0)",
+    )
+
+
+def _speed(text: str) -> float:
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = math.nan
+    if not 0 <= speed <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 100")
+    return speed
+
+
+def _run_demo(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.simulation.demo import run_demo  # noqa: PLC0415 - for this command only
+
+    return run_demo(given.speed)
+
+
+COMMANDS = (
+    Command(
+        name="demo",
+        summary="watch the plugin at work on a simulated DGX",
+        description=(
+            "Runs the real nvidia-device-plugin on a simulated DGX A100 with a simulated kubelet: "
+            "pods that ask for GPUs and for time-sliced replicas, errors of GPUs, a restart of "
+            "the kubelet, new configurations. Takes half a minute on a terminal and ends by itself "
+            "or on Ctrl-C; without a terminal, or with NO_COLOR set or TERM=dumb, it prints plain "
+            "lines. The exit code is 1 if anything does not come out as it should."
+        ),
+        add_arguments=_add_demo_arguments,
+        run=_run_demo,
+    ),
+)
