@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from gpu_device_plugin.config.model import AllocationPolicy, Config
+from gpu_device_plugin.kubelet.client import register
 from gpu_device_plugin.plugin.board import DeviceBoard
 from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
 from gpu_device_plugin.plugin.preference import LinkedGpus
 from gpu_device_plugin.plugin.response import AllocationSettings
-from gpu_device_plugin.plugin.served import Register, ServedResource, register
+from gpu_device_plugin.plugin.served import Register, ServedResource
 from gpu_device_plugin.plugin.service import ResourceService
 from gpu_device_plugin.resources.model import Device, Resource
 from gpu_device_plugin.simulation.views import NodeView

@@ -14,7 +14,7 @@ from gpu_device_plugin.config.diagnostics import ConfigWarning, Place
 from gpu_device_plugin.config.document import Node, parse_document
 from gpu_device_plugin.config.hints import hint_for
 from gpu_device_plugin.config.keys import SCHEMA
-from gpu_device_plugin.config.readers import allowed_here, mapping, read_leaf, sequence
+from gpu_device_plugin.config.readers import mapping, read_leaf, sequence
 from gpu_device_plugin.config.schema import Form, Key, Null, build
 from gpu_device_plugin.config.text import quote
 
@@ -56,7 +56,7 @@ def decode(data: bytes, file: str) -> Decoded:
 def _check_version(values: dict[str, Any], entries: Mapping[str, Node], root: Place) -> None:
     version = values["version"] = values.get("version") or VERSION
     if version != VERSION:
-        spelling = max(name for name in entries if name.lower() == "version")
+        spelling = max(name for name in entries if SCHEMA.child(name) == SCHEMA.child("version"))
         place = root.below(spelling, entries[spelling].line)
         raise place.error(f"{quote(version)} is not a known version", f"allowed: {VERSION}")
 
@@ -96,8 +96,8 @@ class _Decoder:
                 raise place.error(f"{quote(child.name)} is missing", _near_miss(child, entries))
 
     def _fill_one(self, key: Key, node: Node, place: Place, values: dict[str, Any]) -> None:
-        if node.value is None:
-            self._fill_null(key, place, values)
+        if node.value is None and key.null is not Null.FAILS:
+            _fill_null(key, values)
         elif key.form is Form.OBJECT:
             below = values.get(key.field)
             if below is None:
@@ -107,14 +107,6 @@ class _Decoder:
             values[key.field] = self._objects(key, node, place)
         else:
             values[key.field] = read_leaf(key, node, place)
-
-    def _fill_null(self, key: Key, place: Place, values: dict[str, Any]) -> None:
-        if key.null is Null.FAILS:
-            raise place.error("null is not allowed here", allowed_here(key, place))
-        if key.null is Null.UNSETS:
-            values[key.field] = None
-        elif key.null is Null.EMPTIES:
-            values[key.field] = ""
 
     def _objects(self, key: Key, node: Node, place: Place) -> tuple[Any, ...]:
         items = sequence(node, place, "a list of mappings")
@@ -140,6 +132,13 @@ class _Decoder:
         if len(self.warnings) >= MOST_WARNINGS:
             return  # before looking for a hint, which takes its time
         self.warn(place, "unknown key, ignored", hint_for(key, name))
+
+
+def _fill_null(key: Key, values: dict[str, Any]) -> None:
+    if key.null is Null.UNSETS:
+        values[key.field] = None
+    elif key.null is Null.EMPTIES:
+        values[key.field] = ""
 
 
 def _near_miss(key: Key, entries: Mapping[str, Node]) -> str:

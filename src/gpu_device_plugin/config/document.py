@@ -64,24 +64,29 @@ def parse_document(data: bytes, file: str) -> Document:
     Raises:
         ConfigError: the data is not YAML, or YAML that go-yaml would not take.
     """
+    events = _scan(data, file)
+    root = _Composer(file).read(events)
+    try:
+        others = next((e for e in events if type(e).__name__ == "DocumentStartEvent"), None)
+    except ConfigError:  # what follows the first document need not even be YAML
+        others = None
+    return Document(root, others.start_mark.line + 1 if others else 0)
+
+
+def _scan(data: bytes, file: str) -> Iterator[Any]:
+    """The events of the stream, as PyYAML finds them; raises ConfigError if it is not YAML."""
     import yaml  # noqa: PLC0415 - only programs with a configuration file need it
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    composer = _Composer(file)
-    events = yaml.parse(data, Loader=loader)
     try:
-        root = composer.read(events)
+        yield from yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(error, data, file) from None
     except yaml.reader.ReaderError as error:
         line = data.count(b"\n", 0, error.position) + 1
         raise Place(file, line).error(f"not YAML: {one_line(str(error.reason))}") from None
-    try:
-        following = next((e for e in events if isinstance(e, yaml.DocumentStartEvent)), None)
-    except yaml.YAMLError:
-        following = None
-    mark = following and following.start_mark
-    return Document(root, mark.line + 1 if mark else 0)
+    except (ValueError, OverflowError) as error:
+        # Without libyaml, numbers in escapes and directives are converted without a check.
+        raise Place(file).error(f"not YAML: {one_line(str(error))}") from None
 
 
 def _syntax_error(error: Any, data: bytes, file: str) -> ConfigError:

@@ -21,7 +21,7 @@ _UNITS = {
     "m": 60 * 10**9,
     "h": 3600 * 10**9,
 }
-_TERM = re.compile(r"([0-9]*)(\.[0-9]*)?([^0-9.]*)")
+_TERM = r"([0-9]*)(\.[0-9]*)?([^0-9.]*)"
 
 
 def parse_duration(text: str) -> int:
@@ -40,7 +40,7 @@ def parse_duration(text: str) -> int:
         raise ValueError("not a duration")
     total = 0
     while rest:
-        term = _TERM.match(rest)
+        term = re.match(_TERM, rest)
         assert term is not None  # noqa: S101 - every part of the expression is optional
         total += _nanoseconds(*term.groups(default=""))
         rest = rest[term.end() :]

@@ -21,7 +21,8 @@ DURATION = r"^(infinite|[-+]?(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|\u00b5s|\u03bc
 
 Schema = dict[str, Any]
 
-
+_LITERALS = {"false": False, "true": True, "v1": "v1", "all": "all"}
+"""Defaults of keys, which are words, as they would stand in a file."""
 _FIXED: dict[Form, Schema] = {
     Form.BOOL: {"type": "boolean"},
     Form.INTEGERS: {"type": "array", "items": {"type": "integer"}},
@@ -82,9 +83,9 @@ def key_help(key: Key, option: Option | None) -> str:
 
 
 def _default(key: Key, option: Option | None) -> Any:
-    """The default as it would stand in the file; None if it depends on something."""
+    """The default as it would stand in the file; None if it cannot be written there."""
     if option is None:
-        return {"false": False, "true": True}.get(key.default, key.default or None)
+        return _LITERALS.get(key.default)
     if option.kind is Kind.DURATION and isinstance(option.default, int):
         return format_duration(option.default)
     return list(option.default) if isinstance(option.default, tuple) else option.default

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,16 +26,34 @@ class Loaded:
     warnings: tuple[ConfigWarning, ...] = ()
 
 
-def load(parsed: Parsed) -> Loaded:
+def read_file(path: str) -> bytes:
+    """The contents of a configuration file; raises ConfigError if they cannot be had."""
+    place = Place(path)
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise place.error(f"the configuration file cannot be read: {reason}") from None
+    if len(data) > LARGEST:
+        raise place.error("the configuration file is too large", f"allowed: {LARGEST} bytes")
+    return data
+
+
+def load(parsed: Parsed, read: Callable[[str], bytes] = read_file) -> Loaded:
     """Reads the file, if there is one, and puts flags, variables and defaults to it.
 
     It is called again for every reload: the file is read anew, flags and variables stay.
+
+    Args:
+        parsed: the command line and environment of a program that has a configuration file.
+        read: gives the contents of the file of that path.
 
     Raises:
         ConfigError: the file cannot be read or has something wrong in it.
     """
     file = parsed.text("config-file")
-    values, warnings = _read_file(file) if file else ({}, [])
+    values, warnings = _decode(read(file), file) if file else ({}, [])
     flags = _section(values, "flags")
     _section(flags, "plugin")
     _section(flags, "gfd")
@@ -50,19 +68,10 @@ def load(parsed: Parsed) -> Loaded:
     return Loaded(config, (*warnings, *changes, *_hidden(config, file)))
 
 
-def _read_file(path: str) -> tuple[dict[str, Any], list[ConfigWarning]]:
+def _decode(data: bytes, file: str) -> tuple[dict[str, Any], list[ConfigWarning]]:
     from gpu_device_plugin.config.decode import decode  # noqa: PLC0415 - needless without a file
 
-    place = Place(path)
-    try:
-        with open(path, "rb") as stream:
-            data = stream.read(LARGEST + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise place.error(f"the configuration file cannot be read: {reason}") from None
-    if len(data) > LARGEST:
-        raise place.error("the configuration file is too large", f"allowed: {LARGEST} bytes")
-    decoded = decode(data, path)
+    decoded = decode(data, file)
     return decoded.values, decoded.warnings
 
 

@@ -20,7 +20,6 @@ RULE = (
 _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 SUBDOMAIN = rf"{_LABEL}(?:\.{_LABEL})*"
 """The part after the slash, as a regular expression."""
-_SUBDOMAIN = re.compile(SUBDOMAIN)
 
 
 def resource_name(text: str) -> str:
@@ -32,7 +31,7 @@ def resource_name(text: str) -> str:
     full = text if text.startswith(PREFIX) else PREFIX + text
     if len(full) > LONGEST:
         raise ConfigError(f"the resource name {quote(text)} is too long", RULE)
-    if not _SUBDOMAIN.fullmatch(full, len(PREFIX)):
+    if not re.fullmatch(SUBDOMAIN, full.removeprefix(PREFIX)):
         raise ConfigError(f"{quote(text)} is not a resource name", RULE)
     return full
 

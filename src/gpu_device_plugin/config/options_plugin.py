@@ -211,6 +211,18 @@ DEVICE_PLUGIN = ProgramSpec(
             metavar="SOCKET",
             help="The socket at which the kubelet takes registrations. Empty: do not register.",
         ),
+        Option(
+            name="plugin-directory",
+            kind=Kind.TEXT,
+            default="/var/lib/kubelet/device-plugins",
+            env=("GPU_NODE_PLUGIN_DIR",),
+            metavar="DIR",
+            help=(
+                "The directory for this program's own sockets; the kubelet looks for them beside "
+                "its own socket."
+            ),
+            ours=True,
+        ),
         shared.CONFIG_FILE,
         shared.LOG_FORMAT,
         shared.HELP,

@@ -53,7 +53,7 @@ def shown(node: Node) -> str:
     return f"the number {value}"
 
 
-def allowed_here(key: Key, place: Place) -> str:
+def _allowed(key: Key, place: Place) -> str:
     """``allowed: none, single, mixed``, from the key or its option; empty if anything is."""
     option = option_for_path(place.path)
     values = key.allowed or (option.allowed if option else ())
@@ -69,7 +69,7 @@ def _read_bool(_: Key, node: Node, place: Place) -> bool:
 def _read_text(key: Key, node: Node, place: Place) -> str:
     if isinstance(node.value, str):
         return node.value
-    hint = allowed_here(key, place) or "allowed: texts; put numbers and booleans in quotes"
+    hint = _allowed(key, place) or "allowed: texts; put numbers and booleans in quotes"
     raise place.error(f"{shown(node)} is not a text", hint)
 
 

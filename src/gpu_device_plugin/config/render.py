@@ -28,7 +28,7 @@ _ESCAPES = {
     "\u2028": "\\u2028",
     "\u2029": "\\u2029",
 }
-_SPECIAL = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
+_SPECIAL = "[<>&\u2028\u2029\ud800-\udfff]"
 
 
 def render(config: Config) -> str:
@@ -40,7 +40,7 @@ def render(config: Config) -> str:
     import json  # noqa: PLC0415 - used once per start
 
     text = json.dumps(_config(config), indent=2, ensure_ascii=False)
-    return _SPECIAL.sub(lambda match: _ESCAPES.get(match[0], "\\ufffd"), text)
+    return re.sub(_SPECIAL, lambda match: _ESCAPES.get(match[0], "\\ufffd"), text)
 
 
 def _config(config: Config) -> dict[str, Any]:

@@ -18,7 +18,6 @@ _HYPHENATED = rf"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
 _UUID = rf"(?:{_HYPHENATED}|{_HEX}{{32}}|\{{{_HYPHENATED}\}}|[uU][rR][nN]:[uU][uU][iI][dD]:{_HYPHENATED})"
 REFERENCE = rf"(?:[0-9]+|[0-9]+:[0-9]+|GPU-{_UUID}|MIG-{_UUID}|MIG-GPU-{_UUID}/[0-9]+/[0-9]+)"
 """An index, a MIG index or a UUID, as a regular expression."""
-_REFERENCE = re.compile(REFERENCE)
 
 
 def reference(value: object) -> str:
@@ -27,7 +26,7 @@ def reference(value: object) -> str:
     Raises:
         ValueError: it refers to no device.
     """
-    if isinstance(value, str) and _REFERENCE.fullmatch(value):
+    if isinstance(value, str) and re.fullmatch(REFERENCE, value):
         return value
     number = whole(value)
     if number is None or not 0 <= number <= UINT64_MAX:

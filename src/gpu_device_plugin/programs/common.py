@@ -12,19 +12,11 @@ from gpu_device_plugin.config.grammar import Parsed, parse
 from gpu_device_plugin.config.help import help_text
 from gpu_device_plugin.config.load import load
 from gpu_device_plugin.config.model import Config
-from gpu_device_plugin.config.options import Program
+from gpu_device_plugin.config.options import PROGRAMS, Program
 from gpu_device_plugin.errors import UsageError, UserError
 from gpu_device_plugin.logs import LogFormat, set_up_logging
 
 log = logging.getLogger("gpu_device_plugin")
-
-DISPLAY_NAMES = {
-    Program.DEVICE_PLUGIN: "NVIDIA Device Plugin",
-    Program.GPU_FEATURE_DISCOVERY: "GPU Feature Discovery",
-    Program.MPS_CONTROL_DAEMON: "MPS Control Daemon",
-    Program.CONFIG_MANAGER: "config-manager",
-}
-
 
 def run_program(
     program: Program, work: Callable[[Parsed], None], argv: Sequence[str] | None = None
@@ -42,7 +34,7 @@ def run_program(
         log.error("%s", error)
         return 1
     if parsed.wants_help:
-        sys.stdout.write(help_text(program))
+        sys.stdout.write(help_text(program, parsed.command))
         return 0
     if parsed.wants_version:
         sys.stdout.write(version_text(program))
@@ -61,7 +53,7 @@ def run_program(
 def version_text(program: Program) -> str:
     """Name and version, and the commit where one was baked in at build time."""
     commit = os.environ.get("GPU_DEVICE_PLUGIN_COMMIT", "")
-    text = f"{DISPLAY_NAMES[program]} version v{__version__}\n"
+    text = f"{PROGRAMS[program].title} version v{__version__}\n"
     return text + (f"commit: {commit}\n" if commit else "")
 
 

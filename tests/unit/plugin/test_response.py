@@ -9,7 +9,6 @@ from support.configs import a_config
 
 from gpu_device_plugin.imex import ImexChannel
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
-from gpu_device_plugin.plugin import response as module
 from gpu_device_plugin.plugin.response import AllocationSettings, make_response
 from gpu_device_plugin.resources.model import Device, Resource
 from gpu_device_plugin.resources.requests import requested_devices
@@ -29,7 +28,7 @@ RESOURCE = Resource(
 def control_nodes(monkeypatch):
     """Two of the control nodes are there."""
     there = {"/dev/nvidiactl", "/dev/nvidia-uvm"}
-    monkeypatch.setattr(module.os.path, "exists", there.__contains__)
+    monkeypatch.setattr(os.path, "exists", there.__contains__)
 
 
 def answer(*ids: str, channels=(), resource=RESOURCE, **flags) -> pb.ContainerAllocateResponse:

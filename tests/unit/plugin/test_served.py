@@ -33,7 +33,7 @@ def test_a_resource_registers_and_is_told_to_the_kubelet(tmp_path):
             assert view.registrations == 1
             assert resource.state is State.REGISTERED
         assert not (tmp_path / "nvidia-gpu.sock").exists()
-        assert resource.state is State.STOPPED
+        assert str(resource.state) == State.STOPPED
 
     run(work())
 

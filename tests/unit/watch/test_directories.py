@@ -14,6 +14,7 @@ from support.aio import run, until
 
 from gpu_device_plugin.watch import directories as module
 from gpu_device_plugin.watch.directories import DirectoryWatch
+from gpu_device_plugin.watch.inotify import Inotify
 
 
 @contextmanager
@@ -118,19 +119,11 @@ def test_without_inotify_it_looks_again_and_again(tmp_path, monkeypatch, caplog,
 
 
 def test_a_limit_on_watches_leads_to_polling(tmp_path, caplog):
-    class Full:
-        fd = os.open("/dev/null", os.O_RDONLY)
-
+    class Full(Inotify):
         def add(self, *_: object) -> int:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        def close(self) -> None:
-            os.close(self.fd)
-
     async def work():
-        loop = asyncio.get_running_loop()
-        loop.add_reader = lambda *_: None
-        loop.remove_reader = lambda *_: None
         with watching(tmp_path, make_inotify=Full) as (watch, _):
             assert watch.is_polling
 
