@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.aio import run, until
-from support.plugins import GPU, allocatable
+from support.serving import GPU, allocatable
 from support.process import RUN, node, plugin
 
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
@@ -274,12 +274,7 @@ def test_nothing_is_left_open_after_many_reloads(tmp_path):
             before = len(list(files.iterdir()))
             for count in range(2, 12):
                 running.signal(signal.SIGHUP)
-                await kubelet.until(
-                    lambda view, count=count: (
-                        view.registrations == count and view.resource(GPU).allocatable == 4
-                    ),
-                    f"registration {count}",
-                )
+                await kubelet.until(registered_again(count), f"registration {count}")
             await until(lambda: len(list(files.iterdir())) <= before + 1)
 
     run(work())

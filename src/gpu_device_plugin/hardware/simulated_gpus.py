@@ -203,7 +203,7 @@ def _ancestors(keys: Mapping[str, Entry], count: int) -> dict[tuple[int, int], i
 
 
 def _nvlinks(keys: Mapping[str, Entry], count: int) -> dict[tuple[int, int], int]:
-    links = dict[tuple[int, int], int]()
+    links, seen = dict[tuple[int, int], int](), set[frozenset[int]]()
     if "nvlinks" not in keys:
         return links
     for pair, entry in keys["nvlinks"].mapping().items():
@@ -212,8 +212,9 @@ def _nvlinks(keys: Mapping[str, Entry], count: int) -> dict[tuple[int, int], int
         if match is None or int(match[1]) == int(match[2]):
             raise entry.error(f"{quote(pair)} is no pair of GPUs", "two indices, such as 0-1")
         first, second = int(match[1]), int(match[2])
-        if (first, second) in links:
+        if frozenset({first, second}) in seen:
             raise entry.error("the pair stands here twice", "one entry for both directions")
+        seen.add(frozenset({first, second}))
         if max(first, second) < count:
             links[first, second] = links[second, first] = number
     return links

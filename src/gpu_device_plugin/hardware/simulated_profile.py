@@ -97,7 +97,7 @@ def profile_path(name_or_path: str, directory: str = "") -> str:
         ConfigError: it is no path, and no built-in profile has that name.
     """
     if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
-        return os.path.join(directory, name_or_path)
+        return os.path.normpath(os.path.join(directory, name_or_path))
     names = built_in_names()
     if name_or_path not in names:
         raise ConfigError(

@@ -185,7 +185,7 @@ class _Builder:
     def take(self, event: Any) -> None:
         kind, line = type(event).__name__, event.start_mark.line + 1
         if kind == "ScalarEvent":
-            self._add(RawNode(line, event.value, quoted=event.style is not None), event.anchor)
+            self._add(RawNode(line, event.value, quoted=bool(event.style)), event.anchor)
         elif kind in {"SequenceStartEvent", "MappingStartEvent"}:
             if len(self._open) == DEEPEST:
                 raise self.error(line, f"nested more than {DEEPEST} levels deep")

@@ -9,6 +9,7 @@ anything else is logged with its traceback and answered by INTERNAL.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -165,7 +166,9 @@ class UnixServer:
         except OSError as error:
             sock.close()
             if error.filename is None:
-                raise OSError(error.errno, os.strerror(error.errno or 0), path) from None
+                # Python's own errors, such as for a path that is too long, have no number.
+                number = error.errno or errno.EINVAL
+                raise OSError(number, error.strerror or str(error), path) from None
             raise
         self.path = path
         self._identity = identity

@@ -11,7 +11,7 @@ from gpu_device_plugin.config.model import Config, DeviceIdStrategy, DeviceListS
 from gpu_device_plugin.hardware.roots import join_root
 from gpu_device_plugin.imex import ImexChannel
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
-from gpu_device_plugin.resources.model import Device, Resource, base_id
+from gpu_device_plugin.resources.model import Device, Resource
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 IMEX_CHANNELS = "NVIDIA_IMEX_CHANNELS"
@@ -83,21 +83,20 @@ class AllocationSettings:
 
 
 def make_response(
-    settings: AllocationSettings, resource: Resource, ids: Sequence[str], devices: Sequence[Device]
+    settings: AllocationSettings, resource: Resource, devices: Sequence[Device]
 ) -> pb.ContainerAllocateResponse:
     """The answer for one container.
 
     Args:
         settings: how devices are injected.
         resource: the resource that is asked for.
-        ids: the container's ids, validated.
         devices: the devices behind the distinct ids, in the order of the request.
 
     Raises:
         RequestError: an injector cannot inject the devices.
     """
     response = pb.ContainerAllocateResponse()
-    names = device_names(settings, ids, devices)
+    names = device_names(settings, devices)
     for injector in settings.injectors:
         injector.inject(response, resource, names)
     for name, value in settings.features:
@@ -118,13 +117,11 @@ def make_response(
     return response
 
 
-def device_names(
-    settings: AllocationSettings, ids: Sequence[str], devices: Sequence[Device]
-) -> tuple[str, ...]:
+def device_names(settings: AllocationSettings, devices: Sequence[Device]) -> tuple[str, ...]:
     """What the container runtime is told: each device once, in the order of the request."""
     if settings.by_index:
-        return tuple(dict.fromkeys(device.index for device in devices))
-    return tuple(dict.fromkeys(base_id(i) for i in ids))
+        return tuple(dict.fromkeys([device.index for device in devices]))
+    return tuple(dict.fromkeys([device.id for device in devices]))
 
 
 def _add_device_nodes(

@@ -98,9 +98,8 @@ class ResourceService:
         """How each container gets its devices."""
         response = pb.AllocateResponse()
         for container in request.container_requests:
-            ids = list(container.devices_ids)
-            devices = requested_devices(self.resource, ids)
-            answer = make_response(self._settings, self.resource, ids, devices)
+            devices = requested_devices(self.resource, list(container.devices_ids))
+            answer = make_response(self._settings, self.resource, devices)
             response.container_responses.append(answer)
         return response
 

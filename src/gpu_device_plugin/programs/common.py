@@ -18,6 +18,7 @@ from gpu_device_plugin.logs import LogFormat, set_up_logging
 
 log = logging.getLogger("gpu_device_plugin")
 
+
 def run_program(
     program: Program, work: Callable[[Parsed], None], argv: Sequence[str] | None = None
 ) -> int:

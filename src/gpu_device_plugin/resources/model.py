@@ -6,9 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-MAX_DIGITS = 18
-"""Digits of a replica number; longer ones are no number that anything was given."""
-
 REPLICA_MARK = "::"
 """Stands between a device id and a replica number (k8s-device-plugin's annotated ids)."""
 
@@ -55,18 +52,6 @@ class Device:
             return (self.id,)
         return tuple([f"{self.id}{REPLICA_MARK}{n}" for n in range(self.replicas)])
 
-    def has_id(self, device_id: str) -> bool:
-        """Whether an id is one of its own, letter by letter."""
-        base, mark, number = device_id.partition(REPLICA_MARK)
-        if base != self.id or bool(mark) is not self.is_replicated:
-            return False
-        if not mark:
-            return True
-        # Numbers are written in one form only: "07" and "7 " are nobody's replica.
-        if not (number.isascii() and number.isdigit() and len(number) <= MAX_DIGITS):
-            return False
-        return str(int(number)) == number and int(number) < self.replicas
-
     @property
     def sort_key(self) -> tuple[int, int, str]:
         """By GPU, then MIG slot, so that every list comes in one order."""
@@ -98,14 +83,13 @@ class Resource:
         return f"nvidia-{self.short_name}.sock"
 
     @cached_property
-    def by_base_id(self) -> Mapping[str, Device]:
-        """Devices by id without replica number."""
-        return {device.id: device for device in self.devices}
+    def by_id(self) -> Mapping[str, Device]:
+        """Devices by every id under which they can be asked for."""
+        return {device_id: device for device, ids in self.ids_by_device for device_id in ids}
 
     def find(self, device_id: str) -> Device | None:
         """The device with that id, replica number and all; None if there is none."""
-        device = self.by_base_id.get(base_id(device_id))
-        return device if device is not None and device.has_id(device_id) else None
+        return self.by_id.get(device_id)
 
     def ids(self) -> Iterator[str]:
         """The ids of all devices, in order."""
@@ -114,7 +98,7 @@ class Resource:
 
     @cached_property
     def ids_by_device(self) -> tuple[tuple[Device, tuple[str, ...]], ...]:
-        """Each device with its ids; kept, since every preferred allocation looks at them."""
+        """Each device with its ids; kept, since most requests look at them."""
         return tuple((device, device.ids()) for device in self.devices)
 
     @cached_property

@@ -16,12 +16,13 @@ def requested_devices(resource: Resource, ids: Sequence[str]) -> tuple[Device, .
     Raises:
         RequestError: an id is unknown, or more replicas are asked for than are allowed.
     """
-    found = dict[str, Device]()
-    for device_id in ids:
-        device = resource.find(device_id)
-        if device is None:
-            raise RequestError(f"invalid request for {resource.name}: unknown device {device_id!r}")
-        found[device_id] = device
+    known = resource.by_id
+    try:
+        found = {device_id: known[device_id] for device_id in ids}
+    except KeyError as error:
+        raise RequestError(
+            f"invalid request for {resource.name}: unknown device {error.args[0]!r}"
+        ) from None
     if resource.requires_single and len(ids) > 1 and any(REPLICA_MARK in i for i in ids):
         raise RequestError(
             f"invalid request for {resource.name}: at most 1 replica may be asked for, not {len(ids)}",

@@ -179,7 +179,7 @@ def _cells(state: _GpuState, glyphs: Glyphs, *, wide: bool) -> list[Line]:
 
 def _health(state: _GpuState, glyphs: Glyphs) -> Span:
     if not state.devices:
-        return span(f"{glyphs.dot} not listed", Tone.QUIET)
+        return span(f"{glyphs.dot} unlisted", Tone.QUIET)
     if all(device.is_healthy for device in state.devices):
         return span(f"{glyphs.well} healthy", Tone.GOOD)
     if not state.is_connected:

@@ -33,7 +33,7 @@ def control_nodes(monkeypatch):
 
 def answer(*ids: str, channels=(), resource=RESOURCE, **flags) -> pb.ContainerAllocateResponse:
     settings = AllocationSettings.of(a_config(**flags), channels)
-    return make_response(settings, resource, ids, requested_devices(resource, ids))
+    return make_response(settings, resource, requested_devices(resource, ids))
 
 
 def nodes(response: pb.ContainerAllocateResponse) -> list[str]:
@@ -153,7 +153,7 @@ def test_injectors_come_first_and_know_the_names():
     )
     ids = ["GPU-c::1", "GPU-a"]
 
-    got = make_response(settings, RESOURCE, ids, requested_devices(RESOURCE, ids))
+    got = make_response(settings, RESOURCE, requested_devices(RESOURCE, ids))
 
     assert got.envs["FIRST"] == "nvidia.com/gpu GPU-c,GPU-a"
     assert mounts(got)[0] == "/first"

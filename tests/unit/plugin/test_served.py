@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.aio import run, until, within
-from support.plugins import GPU, a_service, allocatable, served, two_gpus
+from support.serving import GPU, a_service, allocatable, served, two_gpus
 
 from gpu_device_plugin.kubelet.client import KubeletUnreachable, RegistrationRefused
 from gpu_device_plugin.plugin import served as module

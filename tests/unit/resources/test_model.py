@@ -34,15 +34,18 @@ SHARED = Device(id="GPU-b", index="1", gpu_uuid="GPU-b", gpu_index=1, replicas=1
     ],
 )
 def test_an_id_is_known_letter_by_letter_only(device, device_id, known):
-    assert device.has_id(device_id) is known
+    found = Resource("nvidia.com/gpu", (device,)).find(device_id)
+
+    assert found is (device if known else None)
 
 
 @given(st.integers(0, 40), st.text("GPU-x0123456789:", max_size=12))
-def test_has_id_agrees_with_the_list_of_ids(replicas, text):
+def test_exactly_the_listed_ids_are_known(replicas, text):
     device = Device(id="GPU-x", index="0", replicas=replicas)
+    resource = Resource("nvidia.com/gpu", (device,))
 
-    assert all(device.has_id(i) for i in device.ids())
-    assert device.has_id(text) is (text in device.ids())
+    assert all(resource.find(i) is device for i in resource.ids())
+    assert (resource.find(text) is device) is (text in set(resource.ids()))
 
 
 def test_a_request_gives_the_devices_in_its_order_and_each_id_once():

@@ -1,0 +1,195 @@
+"""One HTTP/1.1 connection to an API server; h11 does the framing."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import h11
+
+from gpu_device_plugin.kube.errors import ApiUnreachable
+
+READ_BYTES = 65536
+LARGEST_HEAD = 64 * 1024
+"""Bytes of a response's status line and headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for."""
+
+    method: str
+    target: str
+    """Path and query."""
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.target.partition('?')[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How an answer begins."""
+
+    status: int
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where to connect to."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None
+    server_name: str = ""
+
+
+class Connection:
+    """A connection that carries one request after the other.
+
+    Every failure of network, TLS or protocol is an `ApiUnreachable`; the connection is of no
+    use afterwards.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=LARGEST_HEAD)
+        self.answers = 0
+        """Answers that have begun on it."""
+
+    @classmethod
+    async def open(cls, endpoint: Endpoint, seconds: float) -> Connection:
+        """Connects within so many seconds."""
+        where = f"{endpoint.host}:{endpoint.port}"
+        name = (endpoint.server_name or endpoint.host) if endpoint.tls else None
+        try:
+            async with asyncio.timeout(seconds):
+                reader, writer = await asyncio.open_connection(
+                    endpoint.host, endpoint.port, ssl=endpoint.tls, server_hostname=name
+                )
+        except TimeoutError:
+            raise ApiUnreachable(
+                f"the Kubernetes API cannot be reached at {where}: no connection within {seconds:g} s"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise ApiUnreachable(
+                f"the Kubernetes API cannot be reached at {where}: {_reason(error)}"
+            ) from None
+        _notice_dead_peer(writer)
+        return cls(reader, writer)
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether another request can be sent on it, as far as is known."""
+        p = self._protocol
+        return (
+            p.our_state is h11.IDLE
+            and p.their_state is h11.IDLE
+            and not self._reader.at_eof()
+            and not self._writer.is_closing()
+        )
+
+    async def send(self, request: Request) -> Head:
+        """Sends a request and reads how the answer begins."""
+        headers = [*request.headers]
+        if request.body or request.method != "GET":
+            headers.append(("Content-Length", str(len(request.body))))
+        try:
+            data = self._protocol.send(
+                h11.Request(method=request.method, target=request.target, headers=headers)
+            )
+            if request.body:
+                data = (data or b"") + (self._protocol.send(h11.Data(data=request.body)) or b"")
+            data = (data or b"") + (self._protocol.send(h11.EndOfMessage()) or b"")
+            self._writer.write(data)
+            await self._writer.drain()
+            while True:
+                event = await self._next_event()
+                if isinstance(event, h11.Response):
+                    break
+                if not isinstance(event, h11.InformationalResponse):
+                    raise ApiUnreachable(
+                        "the Kubernetes API closed the connection before it answered"
+                    )
+        except (OSError, h11.ProtocolError) as error:
+            raise _broken(error) from None
+        self.answers += 1
+        headers_got = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers
+        }
+        return Head(event.status_code, headers_got)
+
+    async def body(self) -> AsyncIterator[bytes]:
+        """The parts of the answer's body as they come; at the end the connection is free again."""
+        try:
+            while True:
+                event = await self._next_event()
+                if isinstance(event, h11.Data):
+                    yield bytes(event.data)
+                elif isinstance(event, h11.EndOfMessage):
+                    break
+                else:
+                    raise ApiUnreachable("the Kubernetes API closed the connection in an answer")
+            if self._protocol.our_state is h11.DONE and self._protocol.their_state is h11.DONE:
+                self._protocol.start_next_cycle()
+        except (OSError, h11.ProtocolError) as error:
+            raise _broken(error) from None
+
+    def close(self) -> None:
+        """Ends the connection at once."""
+        self._writer.transport.abort()
+
+    async def __aenter__(self) -> Connection:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def _next_event(self) -> Any:
+        while True:
+            event = self._protocol.next_event()
+            if event is not h11.NEED_DATA:
+                return event
+            self._protocol.receive_data(await self._reader.read(READ_BYTES))
+
+
+def _notice_dead_peer(writer: asyncio.StreamWriter) -> None:
+    """Lets the kernel find out within 75 s that the other side is gone without a word.
+
+    A watch is silent for minutes; HTTP/1.1 has no ping of its own.
+    """
+    raw: socket.socket | None = writer.get_extra_info("socket")
+    if raw is None or raw.family not in {socket.AF_INET, socket.AF_INET6}:
+        return
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 75_000)
+
+
+def _broken(error: OSError | h11.ProtocolError) -> ApiUnreachable:
+    return ApiUnreachable(f"the connection to the Kubernetes API broke: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {error.reason or error.strerror or error}"
+    if isinstance(error, h11.ProtocolError):
+        return f"this is not HTTP: {error}"
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

@@ -1,0 +1,177 @@
+"""Follows one object of the Kubernetes API for as long as somebody wants to know of it.
+
+List, then watch from there on, as client-go's reflectors do: a watch that ends is continued from
+the last resource version seen, one whose resource version is gone begins with a list again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from gpu_device_plugin.kube.backoff import Backoff
+from gpu_device_plugin.kube.client import JsonObject, KubeClient
+from gpu_device_plugin.kube.errors import ApiError, KubeError
+
+log = logging.getLogger(__name__)
+
+WATCH_SECONDS = 300
+"""After which the server is asked to end a watch, up to twice that by chance, so that all
+watches of a fleet do not begin anew in the same moment."""
+GRACE_SECONDS = 30.0
+"""How much longer a watch may last before it is given up."""
+HEALTHY_SECONDS = 5.0
+"""A watch that lasted that long was no failure, however it ended."""
+
+Report = Callable[[KubeError | None], None]
+Pause = Callable[[float], Awaitable[object]]
+
+
+class ProblemLog:
+    """Logs when a problem begins, changes and ends, not every time it is met."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._last = ""
+
+    def __call__(self, problem: KubeError | None) -> None:
+        """Takes what the last attempt came to."""
+        text = "" if problem is None else str(problem)
+        if text and text != self._last:
+            log.warning("%s: %s; trying again", self._what, text)
+        elif not text and self._last:
+            log.info("%s: the Kubernetes API answers again", self._what)
+        self._last = text
+
+
+@dataclass(slots=True)
+class ObjectState:
+    """What is known of an object; takes what the API tells, one thing after the other."""
+
+    name: str
+    version: str = ""
+    """The resource version to continue from; empty if a list is needed."""
+    known: bool = False
+    current: JsonObject | None = field(default=None, repr=False)
+
+    def take_list(self, answer: JsonObject) -> bool:
+        """Takes the answer to a list; returns whether the object is another than before."""
+        found = next((o for o in answer.get("items") or () if _name(o) == self.name), None)
+        self.version = str((answer.get("metadata") or {}).get("resourceVersion") or "")
+        return self._set(found)
+
+    def take_event(self, event: JsonObject) -> bool:
+        """Takes an event of a watch; returns whether the object is another than before.
+
+        Raises:
+            ApiError: the event is the end of the watch.
+        """
+        kind, item = event.get("type"), event.get("object")
+        item = item if isinstance(item, dict) else {}
+        if kind == "ERROR":
+            raise ApiError(
+                f"the watch of {self.name}",
+                int(item.get("code") or 500),
+                str(item.get("reason") or ""),
+                str(item.get("message") or ""),
+            )
+        self.version = str((item.get("metadata") or {}).get("resourceVersion") or self.version)
+        if kind == "BOOKMARK" or _name(item) != self.name:
+            return False
+        return self._set(None if kind == "DELETED" else item)
+
+    def _set(self, found: JsonObject | None) -> bool:
+        is_new = not self.known or _version(found) != _version(self.current)
+        self.known, self.current = True, found
+        return is_new
+
+
+async def watch_object(
+    client: KubeClient,
+    collection: str,
+    name: str,
+    *,
+    report: Report | None = None,
+    pause: Pause = asyncio.sleep,
+    backoff: Backoff | None = None,
+) -> AsyncGenerator[JsonObject | None, None]:
+    """The object as it is now, then as it is after each change; None while it does not exist.
+
+    It never ends by itself: what goes wrong is reported and tried again, with pauses that
+    double. Nothing comes before the API has answered for the first time. To be used with
+    `contextlib.aclosing`.
+
+    Args:
+        client: how to reach the API.
+        collection: path of the collection, such as ``/api/v1/nodes``.
+        name: of the object.
+        report: told of every failure, and of None after every success; by default they are logged.
+        pause: waits for so many seconds.
+        backoff: the pauses between failures.
+    """
+    report = report or ProblemLog(f"watching {collection}/{name}")
+    backoff = backoff or Backoff()
+    state = ObjectState(name)
+    loop = asyncio.get_running_loop()
+    while True:
+        began = loop.time()
+        at_least = 0.0
+        try:
+            if not state.version:
+                changed = state.take_list(await client.get(collection, _selected(name)))
+                report(None)
+                if changed:
+                    yield state.current
+            events = client.stream(collection, *_watch_query(state))
+            async with aclosing(events):  # type: ignore[type-var]  # an async generator
+                async for event in events:
+                    changed = state.take_event(event)
+                    report(None)
+                    backoff.reset()
+                    if changed:
+                        yield state.current
+        except KubeError as error:
+            if isinstance(error, ApiError):
+                at_least = error.retry_after
+                if error.is_gone or not error.is_transient:
+                    state.version = ""
+                if error.is_gone and backoff.attempts == 0:
+                    backoff.attempts += 1
+                    continue
+            report(error)
+        if loop.time() - began >= HEALTHY_SECONDS:
+            backoff.reset()
+        await pause(backoff.next(at_least))
+
+
+def _selected(name: str) -> dict[str, str]:
+    return {"fieldSelector": f"metadata.name={name}"}
+
+
+def _watch_query(state: ObjectState) -> tuple[dict[str, str], float]:
+    seconds = WATCH_SECONDS * (1 + random.random())  # noqa: S311 - no secret
+    query = {
+        **_selected(state.name),
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": state.version,
+        "timeoutSeconds": f"{seconds:.0f}",
+    }
+    return query, seconds + GRACE_SECONDS
+
+
+def _name(item: object) -> str:
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+
+
+def _version(item: JsonObject | None) -> object:
+    return (
+        None
+        if item is None
+        else (item["metadata"].get("uid"), item["metadata"].get("resourceVersion"))
+    )

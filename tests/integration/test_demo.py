@@ -1,0 +1,199 @@
+"""``gpu-node demo`` with the real plugin program behind it."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gpu_device_plugin.programs import gpu_node
+from gpu_device_plugin.simulation import demo_process, demo_script
+from gpu_device_plugin.simulation.demo import run_demo
+from gpu_device_plugin.simulation.demo_script import ACTS
+
+COMMAND = [sys.executable, "-c", "from gpu_device_plugin.programs.gpu_node import main; main()"]
+LIMIT = 30.0
+"""Seconds after which the demonstration has hung."""
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """Where the demonstration has its files; nothing may be left there."""
+    # pytest's own directories have names too long for a socket.
+    with tempfile.TemporaryDirectory(prefix="demo-") as path:
+        yield Path(path)
+        assert not list(Path(path).iterdir())
+        assert not processes_of(path)
+
+
+def processes_of(directory: str) -> list[str]:
+    """The processes that work there, by their environment."""
+    found = list[str]()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"TMPDIR={directory}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                found.append(process.name)
+    return found
+
+
+def environment(directory: Path, **more: str) -> dict[str, str]:
+    environ = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "TERM"}}
+    # What is set here for the plugin is not meant for the one of the demonstration.
+    return environ | {"TMPDIR": str(directory), "CONFIG_FILE": "/none", "LC_ALL": "C.UTF-8"} | more
+
+
+def test_without_a_terminal_it_prints_plain_lines(directory: Path) -> None:
+    done = subprocess.run(
+        [*COMMAND, "demo"],
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+        env=environment(directory, TERM="xterm"),
+        timeout=LIMIT,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr
+    assert "\x1b" not in done.stdout
+    assert str(directory) not in done.stdout
+    for number, act in enumerate(ACTS, 1):
+        assert f"{number}/{len(ACTS)}  {act.title}" in done.stdout
+    assert f"All {len(ACTS)} acts came out as they should" in done.stdout
+
+
+def in_terminal(directory: Path, *arguments: str, interrupt_at: bytes = b"") -> tuple[int, bytes]:
+    """Runs it in a pseudo-terminal; exit code and all that it wrote."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    before = termios.tcgetattr(follower)
+    process = subprocess.Popen(
+        [*COMMAND, "demo", *arguments],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        env=environment(directory, TERM="xterm-256color"),
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    seen, deadline = b"", time.monotonic() + LIMIT
+    while process.poll() is None or select.select([leader], [], [], 0)[0]:
+        assert time.monotonic() < deadline, seen[-2000:]
+        if select.select([leader], [], [], 0.05)[0]:
+            seen += os.read(leader, 65536)
+        if interrupt_at and interrupt_at in seen:
+            os.write(leader, b"\x03")
+            interrupt_at = b""
+    after = termios.tcgetattr(follower)
+    os.close(leader)
+    os.close(follower)
+    assert after[:4] == before[:4]
+    return process.returncode, seen
+
+
+def test_on_a_terminal_it_draws_and_leaves_the_terminal_as_it_was(directory: Path) -> None:
+    code, seen = in_terminal(directory, "--speed", "20")
+
+    assert code == 0, seen
+    assert seen.count(b"\x1b[?1049h") == seen.count(b"\x1b[?1049l") == 1
+    assert seen.count(b"\x1b[?25l") == seen.count(b"\x1b[?25h") == 1
+    _, _, rest = seen.partition(b"\x1b[?1049l")
+    assert f"All {len(ACTS)} acts came out as they should".encode() in rest
+    assert "✖ XID 79".encode() in seen
+
+
+def test_ctrl_c_ends_it_without_a_trace(directory: Path) -> None:
+    code, seen = in_terminal(directory, interrupt_at=b"8 devices, all healthy")
+
+    assert code == 0
+    assert seen.endswith(b"\x1b[?1049l")
+    assert b"Traceback" not in seen
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_end_it_without_a_trace(directory: Path, number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "demo", "--speed", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        env=environment(directory),
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "8 devices, all healthy" in line:
+                process.send_signal(number)
+                break
+        rest = process.stdout.read()
+        assert process.wait(LIMIT) == 128 + number
+    assert "Traceback" not in rest
+
+
+def test_a_reader_that_goes_away_does_not_matter(directory: Path) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "demo"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(directory),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(LIMIT) == 0
+
+
+def test_a_plugin_that_ends_fails_the_story(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo_process, "PROGRAM", "raise SystemExit(3)")
+    out = io.StringIO()
+
+    assert run_demo(stream=out) == 1
+    reason = capsys.readouterr().err
+    assert reason.startswith("gpu-node demo: act 1, 'The plugin starts and registers': 8 GPUs are")
+    assert "the plugin has ended with code 3" in reason
+    assert reason.count("\n") == 1
+
+
+def test_what_does_not_come_out_fails_the_story(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo_script, "REPLICAS", 3)
+
+    assert run_demo(stream=io.StringIO()) == 1
+    assert "act 5, 'Sharing is switched on': 24 replicas instead of 8 GPUs: not within" in (
+        capsys.readouterr().err
+    )
+
+
+def test_the_program_has_help_a_version_and_exit_codes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for arguments, code, out, err in (
+        (["--version"], 0, "gpu-node version v", ""),
+        (["--help"], 0, "watch the plugin at work on a simulated DGX", ""),
+        (["demo", "--help"], 0, "--speed N", ""),
+        ([], 2, "", "usage: gpu-node"),
+        (["explode"], 2, "", "invalid choice: 'explode'"),
+        (["demo", "--speed", "-1"], 2, "", "'-1' is not a number from 0 to 100"),
+    ):
+        with pytest.raises(SystemExit) as end:
+            gpu_node.main(arguments)
+        printed = capsys.readouterr()
+        assert end.value.code == code
+        assert out in printed.out
+        assert err in printed.err
