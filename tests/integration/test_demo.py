@@ -7,6 +7,7 @@ import io
 import os
 import pty
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -21,11 +22,13 @@ from pathlib import Path
 import pytest
 
 from gpu_device_plugin.programs import gpu_node
-from gpu_device_plugin.simulation import demo_process, demo_script
+from gpu_device_plugin.simulation import demo_process, demo_script, demo_theatre
 from gpu_device_plugin.simulation.demo import run_demo
 from gpu_device_plugin.simulation.demo_script import ACTS
 
 COMMAND = [sys.executable, "-c", "from gpu_device_plugin.programs.gpu_node import main; main()"]
+TAKE_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+"""So that a Ctrl-C in a pseudo-terminal becomes a signal."""
 LIMIT = 30.0
 """Seconds after which the demonstration has hung."""
 
@@ -81,13 +84,12 @@ def in_terminal(directory: Path, *arguments: str, interrupt_at: bytes = b"") -> 
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     before = termios.tcgetattr(follower)
     process = subprocess.Popen(
-        [*COMMAND, "demo", *arguments],
+        [sys.executable, "-c", TAKE_TERMINAL + COMMAND[2], "demo", *arguments],
         stdin=follower,
         stdout=follower,
         stderr=follower,
         env=environment(directory, TERM="xterm-256color"),
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     seen, deadline = b"", time.monotonic() + LIMIT
     while process.poll() is None or select.select([leader], [], [], 0)[0]:
@@ -142,6 +144,25 @@ def test_signals_end_it_without_a_trace(directory: Path, number: signal.Signals)
     assert "Traceback" not in rest
 
 
+def test_the_plugin_does_not_outlive_a_killed_demonstration(directory: Path) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "demo", "--speed", "1"],
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        env=environment(directory),
+    ) as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if "8 devices, all healthy" in line)
+        assert len(processes_of(str(directory))) == 2
+        process.kill()
+    deadline = time.monotonic() + LIMIT
+    while processes_of(str(directory)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)  # nothing announces the end of a grandchild
+    for left in directory.iterdir():
+        shutil.rmtree(left)
+
+
 def test_a_reader_that_goes_away_does_not_matter(directory: Path) -> None:
     with subprocess.Popen(
         [*COMMAND, "demo"],
@@ -173,6 +194,7 @@ def test_what_does_not_come_out_fails_the_story(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo_script, "REPLICAS", 3)
+    monkeypatch.setattr(demo_theatre, "LIMIT", 3.0)
 
     assert run_demo(stream=io.StringIO()) == 1
     assert "act 5, 'Sharing is switched on': 24 replicas instead of 8 GPUs: not within" in (

@@ -54,21 +54,27 @@ class Access:
         Raises:
             AccessError: the file cannot be read, and there is no other token.
         """
-        if not self.token_file:
-            return self.token
-        try:
-            with open(self.token_file, encoding="ascii") as file:
-                token = file.read().strip()
-        except (OSError, ValueError) as error:
-            if self.token:
-                return self.token
-            raise AccessError(
-                f"{self.source}: the token cannot be read: {_reason(error, self.token_file)}",
-                "the pod needs a service account whose token is mounted (automountServiceAccountToken)",
-            ) from None
-        if not token and not self.token:
-            raise AccessError(f"{self.source}: the token file {self.token_file} is empty")
-        return token or self.token
+        token = self.token
+        if self.token_file:
+            try:
+                with open(self.token_file, encoding="utf-8") as file:
+                    token = file.read().strip() or self.token
+            except (OSError, ValueError) as error:
+                if not self.token:
+                    raise self._no_token(_reason(error)) from None
+            if not token:
+                raise self._no_token("it is empty")
+        if not token.isascii() or not token.isprintable() or " " in token:
+            # The message of whoever notices it later would show the token.
+            raise self._no_token("it holds characters that no token has")
+        return token
+
+    def _no_token(self, why: str) -> AccessError:
+        return AccessError(
+            f"{self.source}: the token{f' in {self.token_file}' if self.token_file else ''} "
+            f"cannot be used: {why}",
+            "" if self.token else "automountServiceAccountToken of the pod must not be false",
+        )
 
 
 def load_access(kubeconfig: str = "", environment: Mapping[str, str] = os.environ) -> Access:
@@ -113,7 +119,5 @@ def service_account(environment: Mapping[str, str], directory: str = SERVICE_ACC
     return access
 
 
-def _reason(error: OSError | ValueError, path: str) -> str:
-    if isinstance(error, OSError):
-        return f"{path}: {error.strerror}"
-    return f"{path}: it is no text"
+def _reason(error: OSError | ValueError) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else "it is no text"

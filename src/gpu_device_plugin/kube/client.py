@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from enum import StrEnum
 from types import TracebackType
-from typing import Any
+from typing import Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from gpu_device_plugin import __version__
 from gpu_device_plugin.kube.access import Access
+from gpu_device_plugin.kube.answers import LARGEST, JsonObject, decoded, refusal, whole_body
 from gpu_device_plugin.kube.connection import Connection, Endpoint, Head, Request
-from gpu_device_plugin.kube.errors import ApiError, ApiUnreachable
+from gpu_device_plugin.kube.errors import ApiUnreachable
 from gpu_device_plugin.kube.limiter import TokenBucket
 from gpu_device_plugin.kube.tls import TlsContexts
 
-JsonObject = dict[str, Any]
 Query = Mapping[str, str]
 
 CONNECT_SECONDS = 10.0
@@ -27,10 +27,6 @@ REQUEST_SECONDS = 30.0
 """From when a request is sent until its whole answer is there."""
 IDLE_SECONDS = 60.0
 """How long a connection is kept for another request; API servers close them after 90 s or so."""
-LARGEST = 16 * 1024 * 1024
-"""Bytes of an answer, or of one event; etcd holds objects of 1.5 MB."""
-LONGEST_WAIT = 120.0
-"""Seconds of a ``Retry-After`` that are honoured."""
 
 
 class PatchKind(StrEnum):
@@ -96,7 +92,7 @@ class KubeClient:
 
     async def stream(
         self, target: str, query: Query, silence_seconds: float
-    ) -> AsyncIterator[JsonObject]:
+    ) -> AsyncGenerator[JsonObject, None]:
         """The objects of an endless answer, one by one, on a connection of its own.
 
         Args:
@@ -107,28 +103,20 @@ class KubeClient:
         request = self._request("GET", target, query)
         await self._take_turn()
         async with await self._connect() as connection:
-            try:
-                async with asyncio.timeout(self._seconds):
-                    head = await connection.send(request)
-                    if head.status >= 300:
-                        raise refusal(request, head, await _whole(connection))
-                rest = b""
-                async with (
-                    asyncio.timeout(silence_seconds) as limit,
-                    aclosing(connection.body()) as parts,
-                ):
-                    async for part in parts:
-                        *lines, rest = (rest + part).split(b"\n")
-                        if len(rest) > LARGEST:
-                            raise ApiUnreachable(
-                                f"{request}: an event is larger than {LARGEST} bytes"
-                            )
-                        for line in lines:
-                            if line.strip():
-                                yield _decoded(request, line)
-                        limit.reschedule(asyncio.get_running_loop().time() + silence_seconds)
-            except TimeoutError:
-                raise _silence(request) from None
+            async with _limit(request, self._seconds):
+                head = await connection.send(request)
+                if head.status >= 300:
+                    raise refusal(request, head, await whole_body(connection))
+            rest = b""
+            async with aclosing(connection.body()) as parts:
+                # The limit is on the reading alone: time that the caller takes does not count.
+                while part := await _next_part(request, parts, silence_seconds):
+                    *lines, rest = (rest + part).split(b"\n")
+                    if len(rest) > LARGEST:
+                        raise ApiUnreachable(f"{request}: an event is larger than {LARGEST} bytes")
+                    for line in lines:
+                        if line.strip():
+                            yield decoded(request, line)
 
     async def close(self) -> None:
         """Closes what is open."""
@@ -136,7 +124,7 @@ class KubeClient:
         if idle is not None:
             idle[0].close()
 
-    async def __aenter__(self) -> KubeClient:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -159,14 +147,11 @@ class KubeClient:
         content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         request = self._request(method, target, query, content, content_type)
         await self._take_turn()
-        try:
-            async with asyncio.timeout(self._seconds):
-                head, answer = await self._send(request)
-        except TimeoutError:
-            raise _silence(request) from None
+        async with _limit(request, self._seconds):
+            head, answer = await self._send(request)
         if head.status >= 300:
             raise refusal(request, head, answer)
-        return _decoded(request, answer)
+        return decoded(request, answer)
 
     async def _send(self, request: Request) -> tuple[Head, bytes]:
         """Sends on the idle connection, and anew if that turns out to be closed.
@@ -181,7 +166,7 @@ class KubeClient:
                     if is_used and request.method != "POST":
                         continue
                     raise
-                return head, await _whole(connection)
+                return head, await whole_body(connection)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[tuple[Connection, bool]]:
@@ -253,47 +238,19 @@ def path(*parts: str) -> str:
     return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
-def refusal(request: Request, head: Head, body: bytes) -> ApiError:
-    """The error that an answer stands for; its body mostly is a Status object."""
+@asynccontextmanager
+async def _limit(request: Request, seconds: float) -> AsyncIterator[None]:
+    """Makes an `ApiUnreachable` of what takes longer."""
     try:
-        status = json.loads(body)
-    except ValueError:
-        status = None
-    if not isinstance(status, dict):
-        status = {"message": body[:500].decode("utf-8", "replace")}
-    try:
-        wait = min(float(head.headers.get("retry-after", "0")), LONGEST_WAIT)
-    except ValueError:
-        wait = 0.0
-    return ApiError(
-        str(request),
-        head.status,
-        str(status.get("reason") or ""),
-        str(status.get("message") or ""),
-        retry_after=max(wait, 0.0),
-    )
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise ApiUnreachable(
+            f"the Kubernetes API does not answer {request} within {seconds:g} s"
+        ) from None
 
 
-async def _whole(connection: Connection) -> bytes:
-    parts, size = list[bytes](), 0
-    async with aclosing(connection.body()) as body:
-        async for part in body:
-            parts.append(part)
-            size += len(part)
-            if size > LARGEST:
-                raise ApiUnreachable(f"the Kubernetes API answers with more than {LARGEST} bytes")
-    return b"".join(parts)
-
-
-def _decoded(request: Request, body: bytes) -> JsonObject:
-    try:
-        item = json.loads(body)
-    except (ValueError, RecursionError):
-        item = None
-    if not isinstance(item, dict):
-        raise ApiUnreachable(f"{request}: the answer is no JSON object; is this a Kubernetes API?")
-    return item
-
-
-def _silence(request: Request) -> ApiUnreachable:
-    return ApiUnreachable(f"the Kubernetes API does not answer {request} in time")
+async def _next_part(request: Request, parts: AsyncIterator[bytes], seconds: float) -> bytes:
+    """The next part of a body, which is never empty; nothing at its end."""
+    async with _limit(request, seconds):
+        return await anext(parts, b"")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import h11
 
@@ -26,7 +27,7 @@ class Request:
     method: str
     target: str
     """Path and query."""
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     body: bytes = b""
 
     def __str__(self) -> str:
@@ -62,8 +63,6 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=LARGEST_HEAD)
-        self.answers = 0
-        """Answers that have begun on it."""
 
     @classmethod
     async def open(cls, endpoint: Endpoint, seconds: float) -> Connection:
@@ -121,19 +120,19 @@ class Connection:
                     )
         except (OSError, h11.ProtocolError) as error:
             raise _broken(error) from None
-        self.answers += 1
         headers_got = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers
         }
         return Head(event.status_code, headers_got)
 
-    async def body(self) -> AsyncIterator[bytes]:
+    async def body(self) -> AsyncGenerator[bytes, None]:
         """The parts of the answer's body as they come; at the end the connection is free again."""
         try:
             while True:
                 event = await self._next_event()
                 if isinstance(event, h11.Data):
-                    yield bytes(event.data)
+                    if event.data:
+                        yield bytes(event.data)
                 elif isinstance(event, h11.EndOfMessage):
                     break
                 else:
@@ -147,7 +146,7 @@ class Connection:
         """Ends the connection at once."""
         self._writer.transport.abort()
 
-    async def __aenter__(self) -> Connection:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -192,4 +191,6 @@ def _reason(error: Exception) -> str:
         return f"TLS: {error.reason or error.strerror or error}"
     if isinstance(error, h11.ProtocolError):
         return f"this is not HTTP: {error}"
+    if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
+        return os.strerror(error.errno).lower()
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

@@ -88,7 +88,7 @@ class ApiError(KubeError):
         }
 
 
-_HINTS = {
+_HINTS: dict[int, str] = {
     HTTPStatus.UNAUTHORIZED: "the token or certificate is not accepted: is it of this cluster, and current?",
     HTTPStatus.FORBIDDEN: "the program's service account lacks this right: see its ClusterRole",
 }

@@ -13,8 +13,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from gpu_device_plugin.kube.answers import JsonObject
 from gpu_device_plugin.kube.backoff import Backoff
-from gpu_device_plugin.kube.client import JsonObject, KubeClient
+from gpu_device_plugin.kube.client import KubeClient
 from gpu_device_plugin.kube.errors import ApiError, KubeError
 
 log = logging.getLogger(__name__)
@@ -25,7 +26,7 @@ watches of a fleet do not begin anew in the same moment."""
 GRACE_SECONDS = 30.0
 """How much longer a watch may last before it is given up."""
 HEALTHY_SECONDS = 5.0
-"""A watch that lasted that long was no failure, however it ended."""
+"""A watch that the server ends sooner than this counts as a failure."""
 
 Report = Callable[[KubeError | None], None]
 Pause = Callable[[float], Awaitable[object]]
@@ -57,6 +58,8 @@ class ObjectState:
     """The resource version to continue from; empty if a list is needed."""
     known: bool = False
     current: JsonObject | None = field(default=None, repr=False)
+    is_renewed: bool = False
+    """Whether it began with a list again, and no event has come since."""
 
     def take_list(self, answer: JsonObject) -> bool:
         """Takes the answer to a list; returns whether the object is another than before."""
@@ -80,9 +83,19 @@ class ObjectState:
                 str(item.get("message") or ""),
             )
         self.version = str((item.get("metadata") or {}).get("resourceVersion") or self.version)
+        self.is_renewed = False
         if kind == "BOOKMARK" or _name(item) != self.name:
             return False
         return self._set(None if kind == "DELETED" else item)
+
+    def begin_again(self, error: KubeError) -> bool:
+        """Decides where to continue after a failure; returns whether at once."""
+        is_gone = isinstance(error, ApiError) and error.is_gone
+        at_once = is_gone and bool(self.version) and not self.is_renewed
+        self.is_renewed = at_once
+        if is_gone or (isinstance(error, ApiError) and not error.is_transient):
+            self.version = ""
+        return at_once
 
     def _set(self, found: JsonObject | None) -> bool:
         is_new = not self.known or _version(found) != _version(self.current)
@@ -116,36 +129,37 @@ async def watch_object(
     report = report or ProblemLog(f"watching {collection}/{name}")
     backoff = backoff or Backoff()
     state = ObjectState(name)
-    loop = asyncio.get_running_loop()
     while True:
-        began = loop.time()
-        at_least = 0.0
         try:
-            if not state.version:
-                changed = state.take_list(await client.get(collection, _selected(name)))
-                report(None)
-                if changed:
-                    yield state.current
-            events = client.stream(collection, *_watch_query(state))
-            async with aclosing(events):  # type: ignore[type-var]  # an async generator
-                async for event in events:
-                    changed = state.take_event(event)
+            async with aclosing(_follow(client, collection, state, backoff)) as changes:
+                async for changed in changes:
                     report(None)
-                    backoff.reset()
                     if changed:
                         yield state.current
         except KubeError as error:
-            if isinstance(error, ApiError):
-                at_least = error.retry_after
-                if error.is_gone or not error.is_transient:
-                    state.version = ""
-                if error.is_gone and backoff.attempts == 0:
-                    backoff.attempts += 1
-                    continue
+            if state.begin_again(error):
+                continue
             report(error)
-        if loop.time() - began >= HEALTHY_SECONDS:
+            await pause(backoff.next(error.retry_after if isinstance(error, ApiError) else 0.0))
+        else:
+            await pause(backoff.next())
+
+
+async def _follow(
+    client: KubeClient, collection: str, state: ObjectState, backoff: Backoff
+) -> AsyncGenerator[bool, None]:
+    """One watch, and a list before it if need be: whether each answer is a change."""
+    if not state.version:
+        yield state.take_list(await client.get(collection, _selected(state.name)))
+    now = asyncio.get_running_loop().time
+    began = now()
+    async with aclosing(client.stream(collection, *_watch_query(state))) as events:
+        async for event in events:
+            changed = state.take_event(event)
             backoff.reset()
-        await pause(backoff.next(at_least))
+            yield changed
+    if now() - began >= HEALTHY_SECONDS:
+        backoff.reset()
 
 
 def _selected(name: str) -> dict[str, str]:

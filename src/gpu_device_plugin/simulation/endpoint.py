@@ -48,9 +48,11 @@ class Endpoint:
         try:
             async with asyncio.timeout(DIAL_SECONDS):
                 self.options = await self._client.options(pb.Empty())
-        except FAILURES as error:
+        except BaseException as error:
             await self.close()
-            raise EndpointError(f"no answer from {self.path}: {describe(error)}") from None
+            if isinstance(error, FAILURES):
+                raise EndpointError(f"no answer from {self.path}: {describe(error)}") from None
+            raise
 
     def follow(self, on_list: OnList, on_end: OnEnd, *, reads: bool) -> None:
         """Opens the stream and hands every list over, until it ends.

@@ -94,10 +94,12 @@ class SimulatedKubelet:
 
     async def start(self) -> None:
         """Removes what sockets there are and takes registrations."""
-        for entry in os.scandir(self.directory):
-            if stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
-                with suppress(FileNotFoundError):
-                    os.unlink(entry.path)
+        for name in os.listdir(self.directory):
+            path = os.path.join(self.directory, name)
+            # Plugins remove their sockets themselves meanwhile.
+            with suppress(FileNotFoundError):
+                if stat.S_ISSOCK(os.lstat(path).st_mode):
+                    os.unlink(path)
         self._resources = {name: _Resource(name) for name in self._resources}
         self._server = registration_server(self)
         await self._server.start(self.socket)

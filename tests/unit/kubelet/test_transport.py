@@ -6,6 +6,7 @@ import asyncio
 import os
 import struct
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import TypeVar
 
 import pytest
@@ -116,10 +117,20 @@ def test_nobody_at_the_socket_is_told_with_its_path(tmp_path):
 def test_a_kubelet_that_does_not_answer_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr("gpu_device_plugin.kubelet.client.CONNECT_TIMEOUT", 0.05)
 
+    async def read_only(reader, writer):
+        while await reader.read(1000):
+            pass
+        writer.close()
+        await writer.wait_closed()
+        ended.set()
+
+    ended = asyncio.Event()
+
     async def work():
-        silent = await asyncio.start_unix_server(lambda *_: None, str(tmp_path / "k"))
+        silent = await asyncio.start_unix_server(read_only, str(tmp_path / "k"))
         with pytest.raises(KubeletUnreachable, match=r"did not answer within 0.05 s"):
             await register(str(tmp_path / "k"), "s", "nvidia.com/gpu")
+        await ended.wait()
         silent.close()
 
     run(work())
@@ -129,11 +140,16 @@ def test_something_else_than_grpc_at_the_socket_is_unreachable(tmp_path):
     async def answer(_, writer):
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
+        await writer.wait_closed()
+        ended.set()
+
+    ended = asyncio.Event()
 
     async def work():
         other = await asyncio.start_unix_server(answer, str(tmp_path / "k"))
         with pytest.raises(KubeletUnreachable):
             await register(str(tmp_path / "k"), "s", "nvidia.com/gpu")
+        await ended.wait()
         other.close()
 
     run(work())
@@ -182,8 +198,11 @@ def test_whatever_is_sent_as_a_connection_hurts_nobody_else(tmp_path_factory, da
         reader, writer = await asyncio.open_unix_connection(path)
         writer.write((start if preface else b"") + data)
         writer.write_eof()
-        await reader.read()
+        with suppress(ConnectionError):
+            await reader.read()
         writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
         assert await still_works(path)
         await server.stop()
 

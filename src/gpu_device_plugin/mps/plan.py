@@ -1,0 +1,144 @@
+"""Configuration and plan → the daemons that the node needs, and their limits.
+
+Formulas, units and roundings are those of k8s-device-plugin v0.19.3 (mps/manager.go, device.go,
+daemon.go): one daemon for every resource with replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpu_device_plugin.config.model import Config, SharingStrategy
+from gpu_device_plugin.errors import ConfigError, HardwareError
+from gpu_device_plugin.hardware.model import Inventory, Platform
+from gpu_device_plugin.resources.model import Device, Plan, Resource
+
+MEBIBYTE = 1024 * 1024
+VOLTA = (7, 0)
+MAX_CLIENTS = 48
+"""Clients of one GPU from Volta on (NVIDIA MPS documentation, "Volta MPS")."""
+MAX_CLIENTS_BEFORE_VOLTA = 16
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSpec:
+    """One daemon as it shall be. Two equal ones are the same daemon."""
+
+    resource: str
+    gpus: tuple[str, ...]
+    """UUIDs of the GPUs, which are put into exclusive mode."""
+    thread_percentage: int
+    """Share of the GPU's threads that a client gets, in per cent."""
+    memory_limits: tuple[tuple[int, int], ...] = ()
+    """Index of a GPU, and how much of its memory a client gets, in MiB."""
+    warnings: tuple[str, ...] = ()
+
+
+def uses_mps(config: Config) -> bool:
+    """Whether any resource is shared through MPS."""
+    return config.sharing.strategy is SharingStrategy.MPS
+
+
+def plan_daemons(config: Config, inventory: Inventory, plan: Plan) -> tuple[DaemonSpec, ...]:
+    """The daemons that the node needs, in the order of the resources.
+
+    Raises:
+        ConfigError: a GPU is shared by more containers than it takes as clients.
+        HardwareError: MPS cannot be used on the GPUs.
+    """
+    if not uses_mps(config):
+        return ()
+    refuse_impossible(config, inventory, plan)
+    return tuple(_daemon(resource) for resource in plan.resources if is_shared(resource))
+
+
+def is_shared(resource: Resource) -> bool:
+    """Whether the resource has replicas, and so needs a daemon."""
+    return any(device.is_replicated for device in resource.devices)
+
+
+def refuse_impossible(config: Config, inventory: Inventory, plan: Plan) -> None:
+    """Refuses what no daemon can be had for, so that nothing waits for one.
+
+    DEVIATION: k8s-device-plugin v0.19.3 starts daemons for MIG devices, Tegra and WSL, though
+    the limits that it then sets do harm, and the plugin refuses them or waits for ever.
+
+    Raises:
+        ConfigError: a GPU is shared by more containers than it takes as clients.
+        HardwareError: the platform or the GPUs cannot do MPS.
+    """
+    shared = [resource for resource in plan.resources if is_shared(resource)]
+    if not uses_mps(config) or not shared:
+        return
+    if inventory.platform in {Platform.TEGRA, Platform.WSL}:
+        what = "Tegra" if inventory.platform is Platform.TEGRA else "WSL"
+        raise HardwareError(
+            f"sharing.mps: MPS cannot be used on {what}",
+            "its GPU has no compute mode to set and no limits to keep; use sharing.timeSlicing",
+        )
+    for resource in shared:
+        for device in resource.devices:
+            _refuse_mig(resource, device, inventory)
+            _refuse_too_many(resource, device)
+
+
+def _refuse_mig(resource: Resource, device: Device, inventory: Inventory) -> None:
+    gpu = inventory.gpu(device.gpu_uuid)
+    if device.is_mig:
+        what = f"MIG device {device.index}"
+    elif gpu is not None and gpu.mig_enabled:
+        what = f"GPU {device.index}, which has MIG enabled,"
+    else:
+        return
+    raise HardwareError(
+        f"sharing.mps: {resource.name} holds {what} and MPS cannot be used with MIG",
+        "disable MIG on the GPU (nvidia-smi -mig 0), or use sharing.timeSlicing",
+    )
+
+
+def max_clients(compute_capability: tuple[int, int] | None) -> int:
+    """How many clients a GPU takes at once.
+
+    DEVIATION: k8s-device-plugin v0.19.3 takes Volta (7.0 and 7.2) for an older one.
+    """
+    known = compute_capability or (0, 0)
+    return MAX_CLIENTS if known >= VOLTA else MAX_CLIENTS_BEFORE_VOLTA
+
+
+def _refuse_too_many(resource: Resource, device: Device) -> None:
+    most = max_clients(device.compute_capability)
+    if device.replicas > most:
+        major, minor = device.compute_capability or (0, 0)
+        raise ConfigError(
+            f"sharing.mps.resources: replicas {device.replicas} of {resource.name}: "
+            f"maximum allowed replicas exceeded: {device.replicas} > {most}",
+            f"GPU {device.index} has compute capability {major}.{minor}, "
+            f"for which MPS takes {most} clients",
+        )
+
+
+def _daemon(resource: Resource) -> DaemonSpec:
+    shared = [device for device in resource.devices if device.is_replicated]
+    gpus = tuple(dict.fromkeys(device.gpu_uuid for device in shared))
+    replicas = sum(device.replicas for device in shared)
+    limits = tuple(_memory_limits(shared))
+    return DaemonSpec(
+        resource=resource.name,
+        gpus=gpus,
+        thread_percentage=100 // (replicas // len(gpus)),
+        memory_limits=limits,
+        warnings=tuple(
+            f"no memory limit for GPU {device.index}: its memory size is not known"
+            for device in shared
+            if device.gpu_index not in dict(limits)
+        ),
+    )
+
+
+def _memory_limits(shared: list[Device]) -> Iterator[tuple[int, int]]:
+    for device in shared:
+        # A limit of 0 would take the limit away.
+        mebibytes = device.memory_bytes // device.replicas // MEBIBYTE
+        if mebibytes:
+            yield device.gpu_index, mebibytes
