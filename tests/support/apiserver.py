@@ -99,7 +99,7 @@ class ApiServer:
         self._generation = 0
         self._port = 0
         self._connections = 0
-        self._http: ThreadingHTTPServer | None = None
+        self._http: _HttpServer | None = None
         self._thread: threading.Thread | None = None
 
     @property
@@ -273,7 +273,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         url = urlsplit(self.path)
         length = int(self.headers.get("Content-Length") or 0)
         seen = Seen(
@@ -293,9 +293,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             if fault.status:
-                raise Refusal(fault.status, fault.message, fault.reason)  # noqa: TRY301
+                raise Refusal(fault.status, fault.message, fault.reason)
             if self.api.prefix and not url.path.startswith(self.api.prefix):
-                raise Refusal(404, "not behind this gateway")  # noqa: TRY301
+                raise Refusal(404, "not behind this gateway")
             self.api.admit(seen)
             if seen.is_watch:
                 self._watch(seen)

@@ -39,10 +39,10 @@ def make_certificates(directory: Path) -> Certificates:
 
 
 def _run(directory: Path, name: str, *arguments: str) -> None:
+    kind = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    files = ("-out", f"{name}.pem", "-keyout", f"{name}.key")
     subprocess.run(
-        [OPENSSL or "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"]
-        + ["ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-out", f"{name}.pem"]
-        + ["-keyout", f"{name}.key", *arguments],
+        [OPENSSL or "openssl", "req", *kind, "-days", "2", *files, *arguments],
         cwd=directory,
         check=True,
         capture_output=True,

@@ -30,7 +30,9 @@ class NvmlComputeMode:
             try:
                 pynvml.nvmlDeviceSetComputeMode(pynvml.nvmlDeviceGetHandleByUUID(uuid), mode)
             except NvmlError as error:
-                raise HardwareError(f"NVML cannot set the compute mode of {uuid}: {error}") from None
+                raise HardwareError(
+                    f"NVML cannot set the compute mode of {uuid}: {error}"
+                ) from None
 
     def exclusive(self) -> tuple[str, ...]:
         """The UUIDs of the GPUs that only one process may use; unreadable ones are left out.

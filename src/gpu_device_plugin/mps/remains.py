@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
-from collections.abc import Container, Iterator
+import shutil
+from collections.abc import Iterator, Mapping
 
 from gpu_device_plugin.mps.compute_mode import ComputeModes, reset_all
 from gpu_device_plugin.mps.lock import UNSEEN, lock_holder
@@ -15,7 +17,8 @@ from gpu_device_plugin.mps.names import (
     find_traces,
     ready_file,
 )
-from gpu_device_plugin.mps.processes import command_lines, end_processes, is_alive, wait_for_end
+from gpu_device_plugin.mps.plan import DaemonSpec
+from gpu_device_plugin.mps.processes import command_lines, end_processes
 from gpu_device_plugin.mps.tool import ControlTool, DaemonAbsent, ToolError
 
 log = logging.getLogger(__name__)
@@ -23,4 +26,126 @@ log = logging.getLogger(__name__)
 QUIT_SECONDS = 5.0
 """Longest time for ``quit``, which waits for clients; afterwards the daemon is killed."""
 GRACE_SECONDS = 1.0
-"""Time between asking a process to end and killing it."""
+"""Time that a process gets to end by itself before it is killed."""
+POLL_SECONDS = 0.02
+
+
+async def end_daemon(
+    tool: ControlTool, files: DaemonFiles, *, unseen_too: bool = False
+) -> list[str]:
+    """Ends the daemon of a resource with its servers, by force if need be.
+
+    Args:
+        tool: the control program.
+        files: those of the daemon.
+        unseen_too: tell a daemon to quit even if none is seen to hold the lock.
+
+    Returns:
+        What has gone wrong.
+    """
+    if lock_holder(files) is not None or unseen_too:
+        try:
+            await tool.command(files, "quit", QUIT_SECONDS)
+        except DaemonAbsent as error:
+            log.info("resource=%s no daemon to quit: %s", files.resource, error)
+        except ToolError as error:
+            log.warning("resource=%s the daemon is killed: %s", files.resource, error)
+        else:
+            await _until_unlocked(files)
+    problems = list[str]()
+    holder = lock_holder(files)
+    if holder == UNSEEN:
+        problems.append(
+            f"an MPS daemon outside this container's view holds {files.lock}: end it on the node"
+        )
+    # Servers outlive a control daemon that was killed, and keep the GPUs to themselves.
+    pids = (*((holder,) if holder else ()), *server_pids(files))
+    left = await end_processes(pids, grace=GRACE_SECONDS)
+    problems.extend(f"MPS process {pid} of {files.resource} cannot be killed" for pid in left)
+    return problems
+
+
+async def _until_unlocked(files: DaemonFiles) -> None:
+    """Waits, not for long, until the daemon has ended."""
+    try:
+        async with asyncio.timeout(GRACE_SECONDS):
+            while lock_holder(files) is not None:
+                await asyncio.sleep(POLL_SECONDS)
+    except TimeoutError:
+        return
+
+
+def server_pids(files: DaemonFiles) -> Iterator[int]:
+    """The MPS servers that a daemon with that pipe directory has started."""
+    for pid, arguments in command_lines():
+        if os.path.basename(arguments[0]) == SERVER_PROGRAM and _uses(pid, files.pipe):
+            yield pid
+
+
+def _uses(pid: int, pipe: str) -> bool:
+    """Whether a process was given a pipe directory, and that very one, not one of its name."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            variables = file.read().split(b"\0")
+        theirs = os.stat(f"/proc/{pid}/root{pipe}")
+        return os.fsencode(f"{PIPE_VARIABLE}={pipe}") in variables and os.path.samestat(
+            theirs, os.stat(pipe)
+        )
+    except OSError:
+        return False
+
+
+def withdraw(path: str) -> None:
+    """Removes a file that tells of readiness, if it is there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        log.warning("%s cannot be removed: %s", path, error.strerror)
+
+
+def remove_files(files: DaemonFiles) -> None:
+    """Removes what a daemon has besides its pipes, to which mounts of clients may lead."""
+    withdraw(files.started)
+    if os.path.isdir(files.log):
+        shutil.rmtree(
+            files.log, onerror=lambda _, path, why: log.warning("%s stays: %s", path, why[1])
+        )
+
+
+async def repair(
+    root: str, wanted: Mapping[str, DaemonSpec], tool: ControlTool, modes: ComputeModes
+) -> None:
+    """Puts right what a program that was killed has left, but for daemons that are wanted.
+
+    Those are taken over, or replaced, when they are started.
+
+    Args:
+        root: of the tree.
+        wanted: by resource, the daemons that are about to be started.
+        tool: the control program.
+        modes: the compute modes of the node.
+    """
+    withdraw(ready_file(root))
+    stale = [files for files in find_traces(root) if _is_stale(files)]
+    if not stale:
+        return
+    for files in stale:
+        if files.resource not in wanted:
+            log.warning("resource=%s cleaning up after a program that was killed", files.resource)
+            _tell(await end_daemon(tool, files))
+            remove_files(files)
+    needed = {gpu for spec in wanted.values() for gpu in spec.gpus}
+    left = [gpu for gpu in await modes.exclusive() if gpu not in needed]
+    _tell(await reset_all(modes, left))
+
+
+def _is_stale(files: DaemonFiles) -> bool:
+    there = os.path.exists(files.started) or os.path.exists(files.log)
+    return there or lock_holder(files) is not None
+
+
+def _tell(problems: list[str]) -> None:
+    for problem in problems:
+        log.warning("%s", problem)

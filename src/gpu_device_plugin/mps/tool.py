@@ -97,9 +97,7 @@ class ControlTool:
             )
         except NotInTime:
             what = text.split()[0] if text else " ".join(arguments)
-            raise ToolHangs(
-                f"{self.program} {what}: no answer within {seconds:g} s"
-            ) from None
+            raise ToolHangs(f"{self.program} {what}: no answer within {seconds:g} s") from None
         except OSError as error:
             raise ToolMissing(f"{path} cannot be run: {error.strerror}") from None
 

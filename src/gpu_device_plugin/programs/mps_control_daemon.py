@@ -1,24 +1,86 @@
-"""``mps-control-daemon``: its options; the program itself is not part of this release yet."""
+"""``mps-control-daemon``: runs and watches the MPS daemons of shared GPUs."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import signal
 import sys
 from collections.abc import Sequence
 
+from gpu_device_plugin import __version__
 from gpu_device_plugin.config.grammar import Parsed
+from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.config.options import Program
-from gpu_device_plugin.errors import UserError
-from gpu_device_plugin.programs.common import run_program
+from gpu_device_plugin.hardware.backend import Backend
+from gpu_device_plugin.mps.compute_mode import (
+    ComputeModes,
+    DriverComputeModes,
+    SimulatedComputeModes,
+)
+from gpu_device_plugin.mps.daemon import Surroundings
+from gpu_device_plugin.mps.names import MPS_ROOT
+from gpu_device_plugin.mps.node import DaemonReader
+from gpu_device_plugin.mps.supervisor import MpsSupervisor
+from gpu_device_plugin.mps.tool import ControlTool
+from gpu_device_plugin.programs.common import load_config, run_program
+from gpu_device_plugin.watch.signals import on_signals
+
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the program and exits."""
-    sys.exit(run_program(Program.MPS_CONTROL_DAEMON, refuse, argv))
+    sys.exit(run_program(Program.MPS_CONTROL_DAEMON, serve, argv))
 
 
-def refuse(_: Parsed) -> None:
-    """Says that there is nothing behind the options yet."""
-    raise UserError(
-        "mps-control-daemon is not part of this release yet",
-        "use the one of k8s-device-plugin v0.19.3 beside this nvidia-device-plugin",
+def serve(parsed: Parsed) -> None:
+    """Keeps the daemons running until a signal comes, or prepares their shared memory.
+
+    Raises:
+        UserError: the node cannot be served.
+    """
+    log.info("starting mps-control-daemon v%s", __version__)
+    if parsed.command == "mount-shm":
+        from gpu_device_plugin.mps.shm import mount_shm  # noqa: PLC0415 - a program of its own
+
+        mount_shm(MPS_ROOT)
+        return
+    reader = DaemonReader(
+        load_config=lambda: load_config(parsed),
+        open_backend=lambda config: open_backend(parsed, config),
     )
+    around = Surroundings(MPS_ROOT, ControlTool(), compute_modes(parsed))
+
+    async def supervise() -> None:
+        supervisor = MpsSupervisor(reader.read, around)
+
+        def stop(number: signal.Signals) -> None:
+            log.info("%s: shutting down", number.name)
+            supervisor.stop()
+
+        def reload() -> None:
+            log.info("SIGHUP: reloading")
+            supervisor.reload()
+
+        on_signals(stop=stop, reload=reload)
+        await supervisor.run()
+
+    asyncio.run(supervise())
+
+
+def open_backend(parsed: Parsed, config: Config) -> Backend:
+    """The simulated node where one is asked for, else the driver on the library path."""
+    profile = parsed.text("simulate")
+    if profile:
+        from gpu_device_plugin.hardware.simulated import SimulatedBackend  # noqa: PLC0415 - seldom
+
+        return SimulatedBackend.from_profile(profile)
+    from gpu_device_plugin.hardware.discover import discover  # noqa: PLC0415 - only for MPS
+
+    return discover(config.flags.device_discovery_strategy or "", "")
+
+
+def compute_modes(parsed: Parsed) -> ComputeModes:
+    """Those of the GPUs, be they simulated."""
+    return SimulatedComputeModes() if parsed.text("simulate") else DriverComputeModes()

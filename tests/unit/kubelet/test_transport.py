@@ -7,7 +7,7 @@ import os
 import struct
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from grpclib.client import Channel, UnaryUnaryMethod
@@ -176,7 +176,7 @@ def test_whatever_is_sent_as_a_message_gets_a_status(tmp_path_factory, data):
         server = await serving(path)
         connection = Channel(path=path, codec=Raw())
         try:
-            call: UnaryUnaryMethod = UnaryUnaryMethod(connection, ALLOCATE, bytes, bytes)
+            call = UnaryUnaryMethod[Any, Any](connection, ALLOCATE, bytes, bytes)
             answer = await answered(call(data), Status.INTERNAL, Status.UNKNOWN)
             pb.AllocateResponse.FromString(answer or b"")
         finally:
@@ -266,7 +266,7 @@ def test_an_unknown_method_is_unimplemented(tmp_path):
     async def work():
         server = await serving(str(tmp_path / "s"))
         async with channel(str(tmp_path / "s")) as connection:
-            call: UnaryUnaryMethod = UnaryUnaryMethod(
+            call = UnaryUnaryMethod[pb.Empty, pb.Empty](
                 connection, "/v1beta1.DevicePlugin/Nothing", pb.Empty, pb.Empty
             )
             with pytest.raises(GRPCError) as caught:

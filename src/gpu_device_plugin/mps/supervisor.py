@@ -1,0 +1,181 @@
+"""The life of the program: the daemons that the configuration asks for, kept so until the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpu_device_plugin.errors import ConfigError, UserError
+from gpu_device_plugin.mps.daemon import Surroundings
+from gpu_device_plugin.mps.keeper import DaemonKeeper
+from gpu_device_plugin.mps.names import ready_file
+from gpu_device_plugin.mps.plan import DaemonSpec
+from gpu_device_plugin.mps.remains import repair, withdraw
+from gpu_device_plugin.threads import in_thread
+
+log = logging.getLogger(__name__)
+
+DRIVER_RETRY_SECONDS = 30.0
+"""Pause before a driver that could not be used is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the node needs."""
+
+    daemons: tuple[DaemonSpec, ...] = ()
+    problem: str = ""
+    """Why that is not known yet, though waiting is allowed; empty if it is."""
+
+
+class MpsSupervisor:
+    """Runs the daemons of a node until it is told to stop."""
+
+    def __init__(self, read: Callable[[], Wanted], around: Surroundings) -> None:
+        """Prepares.
+
+        Args:
+            read: reads configuration and hardware; may block, raises UserError.
+            around: what the daemons need.
+        """
+        self._read = read
+        self._around = around
+        self._wake = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._reload = False
+        self._problem = ""
+        self._is_ready = False
+        self._keepers = dict[str, DaemonKeeper]()
+
+    def stop(self) -> None:
+        """Lets `run` end."""
+        self._stop.set()
+
+    def reload(self) -> None:
+        """Has the configuration read anew."""
+        self._reload = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Keeps the daemons running; returns after `stop`, when nothing of them is left.
+
+        Raises:
+            UserError: the configuration or the hardware cannot be used, or the compute mode of
+                a GPU cannot be set back at the end.
+        """
+        withdraw(ready_file(self._around.root))
+        life = asyncio.create_task(self._live(), name="supervisor")
+        end = asyncio.create_task(self._stop.wait(), name="stop signal")
+        try:
+            await asyncio.wait({life, end}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            was_done = life.done()
+            life.cancel()
+            end.cancel()
+            await asyncio.gather(life, end, return_exceptions=True)
+            withdraw(ready_file(self._around.root))
+            problems = await self._end(list(self._keepers.values()))
+        if was_done:
+            life.result()
+        if problems:
+            raise UserError("at the end: " + "; ".join(problems))
+
+    async def _live(self) -> None:
+        wanted = await in_thread("read", self._read)
+        by_resource = {spec.resource: spec for spec in wanted.daemons}
+        await repair(self._around.root, by_resource, self._around.tool, self._around.modes)
+        await self._apply(wanted)
+        while True:
+            self._show_readiness()
+            await self._wait()
+            self._wake.clear()
+            if self._reload:
+                self._reload = False
+                await self._read_anew()
+
+    async def _wait(self) -> None:
+        """Waits for news; while the driver cannot be used, not for long."""
+        try:
+            async with asyncio.timeout(DRIVER_RETRY_SECONDS if self._problem else None):
+                await self._wake.wait()
+        except TimeoutError:
+            self._reload = True
+
+    async def _read_anew(self) -> None:
+        """Follows a new configuration; one that cannot be used changes nothing."""
+        try:
+            wanted = await in_thread("read", self._read)
+        except UserError as error:
+            log.error("%s", error)
+            log.error("the last good configuration stays in force")
+            return
+        if wanted.problem and self._keepers:
+            log.error("%s; the daemons go on as they are", wanted.problem)
+            return
+        await self._apply(wanted)
+
+    async def _apply(self, wanted: Wanted) -> None:
+        """Ends the daemons that are not wanted any more, then starts those that are new.
+
+        One that is wanted as it is goes on, and so do its clients.
+        """
+        if wanted.problem and wanted.problem != self._problem:
+            log.warning(
+                "%s; waiting, as failOnInitError is false: next attempt every %g s",
+                wanted.problem,
+                DRIVER_RETRY_SECONDS,
+            )
+        self._problem = wanted.problem
+        specs = {spec.resource: spec for spec in wanted.daemons}
+        ended = [k for k in self._keepers.values() if specs.get(k.spec.resource) != k.spec]
+        if ended or specs.keys() - self._keepers.keys():
+            self._withdraw_readiness()
+        for problem in await self._end(ended):
+            log.error("%s", problem)
+        for keeper in ended:
+            del self._keepers[keeper.spec.resource]
+        for name, spec in specs.items():
+            if name in self._keepers:
+                log.info("resource=%s nothing changes for its daemon", name)
+                continue
+            for warning in spec.warnings:
+                log.warning("resource=%s %s", name, warning)
+            keeper = self._keepers[name] = DaemonKeeper(spec, self._around, self._wake.set)
+            keeper.start()
+        if not specs and not wanted.problem:
+            log.info("no MPS daemon is needed: waiting for a signal")
+
+    @staticmethod
+    async def _end(keepers: list[DaemonKeeper]) -> list[str]:
+        found = await asyncio.gather(*(keeper.stop() for keeper in keepers))
+        return [problem for problems in found for problem in problems]
+
+    def _show_readiness(self) -> None:
+        """Makes or removes the file that tells whether every daemon runs.
+
+        Raises:
+            ConfigError: the file cannot be made.
+        """
+        ready = not self._problem and all(k.is_up for k in self._keepers.values())
+        if not ready:
+            self._withdraw_readiness()
+        elif not self._is_ready:
+            path = ready_file(self._around.root)
+            try:
+                with open(path, "w", encoding="ascii"):
+                    pass
+            except OSError as error:
+                raise ConfigError(
+                    f"{path} cannot be made: {error.strerror}",
+                    "mount the directory of --mps-root there, writable",
+                ) from None
+            self._is_ready = True
+            log.info("ready")
+
+    def _withdraw_readiness(self) -> None:
+        if self._is_ready:
+            log.info("not ready any more")
+        self._is_ready = False
+        withdraw(ready_file(self._around.root))

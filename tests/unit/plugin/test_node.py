@@ -1,0 +1,116 @@
+"""From configuration and hardware to what is served."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import replace
+
+import pytest
+from support.backends import ToldBackend
+from support.configs import a_config
+from support.inventories import a_node, cut_gpu
+
+from gpu_device_plugin.config.model import AllocationPolicy, Config, Imex
+from gpu_device_plugin.errors import ConfigError, HardwareError, InitError
+from gpu_device_plugin.hardware.model import Inventory
+from gpu_device_plugin.plugin import node as module
+from gpu_device_plugin.plugin.cdi_settings import CdiSettings
+from gpu_device_plugin.plugin.node import Node, NodeReader
+
+
+def read(config: Config, inventory: Inventory | InitError | None = None, cdi="/nowhere") -> Node:
+    hardware = ToldBackend(a_node(2) if inventory is None else inventory)
+    reader = NodeReader(
+        load_config=lambda: config,
+        open_backend=lambda _: hardware,
+        cdi=CdiSettings(directory=str(cdi)),
+    )
+    return reader.read(*reader.configure())
+
+
+def test_a_node_is_read_and_its_configuration_logged(caplog):
+    with caplog.at_level(logging.INFO):
+        node = read(a_config(shared_devices_allocation_policy="packed"))
+
+    assert node.plan.names() == ("nvidia.com/gpu",)
+    assert node.policy is AllocationPolicy.PACKED
+    assert node.init_problem == ""
+    assert '"name": "nvidia.com/gpu"' in caplog.text
+
+
+def test_the_policy_is_distributed_where_nothing_is_said():
+    assert read(a_config()).policy is AllocationPolicy.DISTRIBUTED
+
+
+def test_flags_that_do_not_fit_are_refused_before_the_hardware_is_read():
+    with pytest.raises(ConfigError, match="--device-id-strategy"):
+        read(a_config(device_id_strategy="serial"), InitError("never asked"))
+
+
+def test_a_driver_that_cannot_be_used_is_an_error_or_a_reason_to_wait(caplog):
+    problem = InitError("Driver Not Loaded")
+
+    with caplog.at_level(logging.INFO), pytest.raises(InitError, match="Driver Not Loaded"):
+        read(a_config(), problem)
+    assert '"failOnInitError": true' in caplog.text
+    node = read(a_config(fail_on_init_error=False, mig_strategy="mixed"), problem)
+    assert (node.init_problem, node.inventory) == ("Driver Not Loaded", None)
+    assert node.plan.resources == ()
+
+
+def test_an_uneven_node_is_an_error_even_where_waiting_for_the_driver_is_allowed():
+    config = a_config(fail_on_init_error=False, mig_strategy="single")
+
+    with pytest.raises(HardwareError, match="'single'"):
+        read(config, a_node([cut_gpu(0, 1), cut_gpu(1)]))
+
+
+def test_warnings_of_the_plan_are_logged(caplog):
+    read(a_config(mig_strategy="mixed"), a_node([cut_gpu(0)]))
+
+    assert "GPU 0 has MIG enabled but no MIG devices" in caplog.text
+
+
+def test_required_channels_that_are_missing_are_an_error():
+    config = replace(a_config(container_driver_root="/"), imex=Imex((0,), required=True))
+
+    with pytest.raises(ConfigError, match="IMEX channel 0"):
+        read(config)
+
+
+def test_cdi_is_set_up_where_a_strategy_needs_it(monkeypatch):
+    seen, injector = [], object()
+
+    def set_up(_config, settings, _inventory, plan, channels):
+        seen.append((settings.directory, plan.names(), channels))
+        return injector
+
+    monkeypatch.setattr("gpu_device_plugin.plugin.cdi.set_up_cdi", set_up)
+
+    node = read(a_config(device_list_strategy=("cdi-cri",)), cdi="/there")
+
+    assert seen == [("/there", ("nvidia.com/gpu",), ())]
+    assert list(node.settings.injectors) == [injector]
+    waiting = read(
+        a_config(device_list_strategy=("envvar",), fail_on_init_error=False), InitError("no")
+    )
+    assert waiting.settings.injectors == ()
+
+
+def test_specifications_that_cannot_be_written_are_told_with_their_path(monkeypatch):
+    def fail(*_):
+        raise PermissionError(13, os.strerror(13), "/var/run/cdi/x.json")
+
+    monkeypatch.setattr("gpu_device_plugin.plugin.cdi.set_up_cdi", fail)
+
+    with pytest.raises(HardwareError, match=r"CDI.*Permission denied: '/var/run/cdi/x.json'"):
+        read(a_config(device_list_strategy=("cdi-annotations",)))
+
+
+def test_devices_are_probed_below_the_driver_root_or_in_the_container(tmp_path):
+    config = a_config(container_driver_root=str(tmp_path))
+
+    assert module._dev_root(config) == "/"
+    (tmp_path / "dev").mkdir()
+    assert module._dev_root(config) == str(tmp_path)

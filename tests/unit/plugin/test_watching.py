@@ -1,0 +1,137 @@
+"""Health events on boards that may be exchanged."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+
+import pytest
+from support.aio import run, until
+from support.backends import ToldBackend
+from support.inventories import a_node
+
+from gpu_device_plugin.hardware.model import HealthEvent, HealthKind
+from gpu_device_plugin.plugin import health as module
+from gpu_device_plugin.plugin.board import DeviceBoard
+from gpu_device_plugin.plugin.health import HealthWatch, apply_event
+from gpu_device_plugin.resources.health import HealthPolicy
+from gpu_device_plugin.resources.model import Device, Resource
+
+READY = HealthEvent(HealthKind.MONITOR_READY)
+NOT_STARTED = HealthEvent(HealthKind.MONITOR_NOT_STARTED, reason="not watched: no driver")
+
+
+def xid(gpu: int, number: int = 79) -> HealthEvent:
+    return HealthEvent(HealthKind.XID, f"GPU-{gpu}", number, reason=f"XID {number}")
+
+
+def a_board(name: str = "nvidia.com/gpu") -> DeviceBoard:
+    devices = tuple(
+        Device(id=f"{name}-{n}", index=str(n), gpu_uuid=f"GPU-{n}", gpu_index=n) for n in range(2)
+    )
+    return DeviceBoard(Resource(name, devices))
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(module, "FIRST_LIST_SECONDS", 0.02)
+
+
+async def read(board: DeviceBoard) -> None:
+    async with aclosing(board.lists()) as lists:
+        async for _ in lists:
+            pass
+
+
+def test_events_mark_all_boards_and_boards_may_change():
+    async def work():
+        backend, watch = ToldBackend(a_node(2)), HealthWatch(HealthPolicy())
+        old, new = a_board(), a_board("nvidia.com/other")
+        watch.show_on([old])
+        watch.start(backend, a_node(2))
+        assert watch.is_running
+        backend.queue.put_nowait(xid(0))
+        await until(lambda: old.unhealthy == {"nvidia.com/gpu-0": "XID 79"})
+        watch.show_on([new])
+        backend.queue.put_nowait(xid(1))
+        await until(lambda: new.unhealthy == {"nvidia.com/other-1": "XID 79"})
+        assert len(old.unhealthy) == 1
+        await watch.stop()
+        assert backend.closed
+        assert not watch.is_running
+        await watch.stop()
+
+    run(work())
+
+
+def test_each_change_is_a_list_of_its_own_for_whoever_reads():
+    async def work():
+        backend, watch, board = ToldBackend(a_node(2)), HealthWatch(HealthPolicy()), a_board()
+        reader = asyncio.create_task(read(board))
+        watch.show_on([board])
+        for gpu in (0, 1):
+            backend.queue.put_nowait(xid(gpu))
+        watch.start(backend, a_node(2))
+        await until(lambda: board.lists_sent == 3)
+        await watch.stop()
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+
+    run(work())
+
+
+def test_nothing_is_watched_where_the_policy_says_so(caplog):
+    async def work():
+        watch = HealthWatch(HealthPolicy.from_environment({"DP_DISABLE_HEALTHCHECKS": "all"}))
+        watch.start(ToldBackend(a_node(2)), a_node(2))
+        assert not watch.is_running
+
+    with caplog.at_level(logging.INFO):
+        run(work())
+    assert "DP_DISABLE_HEALTHCHECKS" in caplog.text
+
+
+def test_a_backend_that_breaks_is_logged(caplog):
+    async def work():
+        backend, watch = ToldBackend(a_node(2)), HealthWatch(HealthPolicy())
+        watch.show_on([a_board()])
+        watch.start(backend, a_node(2))
+        backend.queue.put_nowait(LookupError("broken"))
+        await until(lambda: not watch.is_running)
+        await watch.stop()
+
+    run(work())
+    assert "not watched any more" in caplog.text
+    assert "LookupError: broken" in caplog.text
+
+
+def test_devices_that_could_not_be_watched_are_healthy_once_they_are():
+    board = a_board()
+
+    assert apply_event(NOT_STARTED, HealthPolicy(), [board])
+    assert set(board.unhealthy.values()) == {"not watched: no driver"}
+    assert not apply_event(NOT_STARTED, HealthPolicy(), [board])
+    assert not apply_event(xid(1), HealthPolicy(), [board])
+    assert apply_event(READY, HealthPolicy(), [board])
+    assert list(board.unhealthy) == ["nvidia.com/gpu-1"]
+    assert not apply_event(READY, HealthPolicy(), [board])
+
+
+def test_a_monitor_that_was_lost_leaves_its_marks():
+    board = a_board()
+    lost = HealthEvent(HealthKind.MONITOR_LOST, reason="GPU is lost")
+
+    assert apply_event(lost, HealthPolicy(), [board])
+    assert not apply_event(READY, HealthPolicy(), [board])
+    assert len(board.unhealthy) == 2
+
+
+@pytest.mark.parametrize("event", [xid(0, 31), xid(7)])
+def test_events_that_do_not_count_are_logged_and_change_nothing(event, caplog):
+    board = a_board()
+
+    with caplog.at_level(logging.INFO):
+        assert not apply_event(event, HealthPolicy(), [board])
+    assert "ignored" in caplog.text
+    assert board.unhealthy == {}
