@@ -26,6 +26,7 @@ from gpu_device_plugin.config.model import AllocationPolicy, DeviceListStrategy
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
 from gpu_device_plugin.kubelet.client import PluginClient, channel
 from gpu_device_plugin.kubelet.transport import plugin_server
+from gpu_device_plugin.plugin.ailment import Ailment, Severity
 from gpu_device_plugin.plugin.board import DeviceBoard
 from gpu_device_plugin.plugin.preference import LinkedGpus
 from gpu_device_plugin.plugin.response import AllocationSettings
@@ -33,6 +34,7 @@ from gpu_device_plugin.plugin.service import ResourceService
 from gpu_device_plugin.resources.model import Device, Resource
 from gpu_device_plugin.resources.spreading import prefer_replicas
 
+XID_79 = Ailment("XID 79", Severity.RECOVERABLE, first=0, last=0)
 PROGRAM = (
     sys.executable,
     "-c",
@@ -169,7 +171,7 @@ async def lists(report: Report, rounds: int) -> None:
                         first = await stream.recv_message()
                         build.append((time.perf_counter() - begin) * 1000)
                         begin = time.perf_counter()
-                        service.board.mark_unhealthy([resource.devices[7]], "XID 79")
+                        service.board.mark_unhealthy([resource.devices[7]], XID_79)
                         await stream.recv_message()
                         change.append((time.perf_counter() - begin) * 1000)
                         assert first is not None

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from support.aio import run, until
-from support.serving import GPU, allocatable
 from support.process import RUN, node, plugin
+from support.serving import GPU, allocatable
 
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 from gpu_device_plugin.simulation.pods import PodSpec
@@ -165,7 +165,7 @@ def test_a_driver_that_comes_late_is_found(tmp_path, monkeypatch):
     events = tmp_path / "events"
     events.write_text("init-error no driver yet\n")
     quick = (
-        "from gpu_device_plugin.plugin import supervisor; supervisor.INIT_RETRY_SECONDS = 0.05; "
+        "from gpu_device_plugin.plugin import companions; companions.INIT_RETRY_SECONDS = 0.05; "
     )
     monkeypatch.setattr("support.process.RUN", quick + RUN)
 
@@ -276,5 +276,94 @@ def test_nothing_is_left_open_after_many_reloads(tmp_path):
                 running.signal(signal.SIGHUP)
                 await kubelet.until(registered_again(count), f"registration {count}")
             await until(lambda: len(list(files.iterdir())) <= before + 1)
+
+    run(work())
+
+
+def test_a_rescan_finds_new_mig_devices_and_disturbs_nothing_else(tmp_path):
+    events = tmp_path / "events"
+    events.touch()
+
+    async def work():
+        environ = {"GPU_NODE_SIMULATE_EVENTS": str(events), "GPU_NODE_SIMULATE": "dgx-a100"}
+        arguments = ["--mig-strategy=mixed", "--rescan-interval=100ms"]
+        async with node(tmp_path, *arguments, environ=environ) as (kubelet, _):
+            await kubelet.until(allocatable(8), "eight GPUs")
+            events.write_text("mig 0 3g.20gb,3g.20gb\n")
+            await kubelet.until(allocatable(7), "seven GPUs")
+            await kubelet.until(allocatable(2, "nvidia.com/mig-3g.20gb"), "two MIG devices")
+            before = kubelet.view()
+            events.write_text("mig 0 3g.20gb,3g.20gb\nmig 1 3g.20gb\n")
+            after = await kubelet.until(allocatable(3, "nvidia.com/mig-3g.20gb"), "three of them")
+            ids = [d.id for d in after.resource("nvidia.com/mig-3g.20gb").devices]
+            assert ids[:2] == [d.id for d in before.resource("nvidia.com/mig-3g.20gb").devices]
+            assert after.registrations == before.registrations == 2
+            lines = "mig 0 3g.20gb,3g.20gb\nmig 1 3g.20gb\nmig 0 off\nmig 1 off\n"
+            events.write_text(lines)
+            view = await kubelet.until(allocatable(8), "eight GPUs again")
+            assert view.registrations == 2
+            await kubelet.until(allocatable(0, "nvidia.com/mig-3g.20gb"), "no MIG devices")
+
+    run(work())
+
+
+def test_a_lost_gpu_stays_as_an_unhealthy_one(tmp_path):
+    events = tmp_path / "events"
+    events.touch()
+
+    async def work():
+        environ = {"GPU_NODE_SIMULATE_EVENTS": str(events)}
+        async with node(tmp_path, "--rescan-interval=100ms", environ=environ) as (kubelet, running):
+            await kubelet.until(allocatable(4), "four GPUs")
+            events.write_text("lost 2\n")
+            await kubelet.until(allocatable(3), "three healthy GPUs")
+            await running.logged("the hardware has changed")
+            await kubelet.restart()
+            view = await kubelet.until(allocatable(3), "three healthy GPUs")
+            assert view.resource(GPU).capacity == 4
+            running.signal(signal.SIGHUP)
+            await kubelet.until(lambda v: v.registrations == 3, "a reload")
+            view = await kubelet.until(allocatable(3), "three healthy GPUs")
+            assert view.resource(GPU).capacity == 4
+            events.write_text("lost 2\nback 2\n")
+            await kubelet.until(allocatable(4), "four GPUs again")
+
+    run(work())
+
+
+def test_a_layout_that_cannot_be_offered_empties_the_node_until_it_can(tmp_path):
+    events = tmp_path / "events"
+    events.touch()
+
+    async def work():
+        environ = {"GPU_NODE_SIMULATE_EVENTS": str(events), "GPU_NODE_SIMULATE": "dgx-a100"}
+        arguments = ["--mig-strategy=single", "--rescan-interval=100ms"]
+        async with node(tmp_path, *arguments, environ=environ) as (kubelet, running):
+            await kubelet.until(allocatable(8), "eight GPUs")
+            events.write_text("mig 0 3g.20gb\n")
+            await running.logged("nothing is offered until this is mended")
+            await kubelet.until(allocatable(0), "nothing")
+            events.write_text("mig 0 3g.20gb\nmig 0 off\n")
+            await kubelet.until(allocatable(8), "eight GPUs again")
+
+    run(work())
+
+
+def test_a_device_recovers_where_the_configuration_says_so(tmp_path):
+    config, events = tmp_path / "config.yaml", tmp_path / "events"
+    config.write_text(
+        "extensions: {health: {recovery: {enabled: true, quietPeriod: 200ms}, xids: {'31': warn}}}"
+    )
+    events.touch()
+
+    async def work():
+        environ = {"GPU_NODE_SIMULATE_EVENTS": str(events)}
+        arguments = [f"--config-file={config}"]
+        async with node(tmp_path, *arguments, environ=environ) as (kubelet, running):
+            await kubelet.until(allocatable(4), "four GPUs")
+            events.write_text("xid 0 31\nxid 1 69\n")
+            await kubelet.until(allocatable(3), "three healthy GPUs")
+            await running.logged("not acted on: XID 31")
+            await kubelet.until(allocatable(4), "four healthy GPUs")
 
     run(work())

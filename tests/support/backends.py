@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 
 from gpu_device_plugin.errors import InitError
-from gpu_device_plugin.hardware.model import HealthEvent, Inventory, Links
+from gpu_device_plugin.hardware.model import Gpu, HealthEvent, Inventory, Links
 
 
 class ToldBackend:
@@ -19,6 +19,7 @@ class ToldBackend:
         self.links = links or Links()
         self.queue: asyncio.Queue[HealthEvent | Exception] = asyncio.Queue()
         self.closed = False
+        self.problems: dict[str, str] = {}
 
     def read(self) -> Inventory:
         if isinstance(self.inventory, InitError):
@@ -37,6 +38,9 @@ class ToldBackend:
                 yield event
         finally:
             self.closed = True
+
+    def problem_of(self, gpu: Gpu) -> str:
+        return self.problems.get(gpu.uuid, "")
 
     def is_loadable(self) -> bool:
         return not isinstance(self.inventory, InitError)

@@ -106,6 +106,8 @@ class _Decoder:
         elif key.form is Form.OBJECTS:
             values[key.field] = self._objects(key, node, place)
         else:
+            for name, line in node.repeated:
+                self.warn(place.below(name, line), "given more than once; the last one counts")
             values[key.field] = read_leaf(key, node, place)
 
     def _objects(self, key: Key, node: Node, place: Place) -> tuple[Any, ...]:

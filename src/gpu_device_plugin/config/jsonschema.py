@@ -14,6 +14,7 @@ from gpu_device_plugin.config.keys import SCHEMA
 from gpu_device_plugin.config.names import LONGEST, PREFIX, SUBDOMAIN
 from gpu_device_plugin.config.numbers import INT64_MAX
 from gpu_device_plugin.config.options import Kind, Option, option_for_path
+from gpu_device_plugin.config.readers import NUMBER
 from gpu_device_plugin.config.schema import Form, Key, Null
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
@@ -32,6 +33,7 @@ _FIXED: dict[Form, Schema] = {
             {"type": "number", "description": "Nanoseconds."},
         ]
     },
+    Form.PERIOD: {"type": "string", "pattern": DURATION.replace("[-+]?", "[+]?")},
     Form.NAME: {
         "type": "string",
         "pattern": f"^({PREFIX.replace('.', '[.]')})?{SUBDOMAIN}$",
@@ -102,7 +104,15 @@ def _value(key: Key, path: str, allowed: list[str]) -> Schema:
     if key.form in _FIXED:
         return _FIXED[key.form]
     text: Schema = {"type": "string"} | ({"enum": allowed} if allowed else {})
-    return text if key.form is Form.TEXT else {"anyOf": [text, {"type": "array", "items": text}]}
+    if key.form is Form.CHOICES:
+        return {
+            "type": "object",
+            "patternProperties": {f"^{NUMBER}$": text},
+            "additionalProperties": False,
+        }
+    if key.form is Form.TEXTS:
+        return {"anyOf": [text, {"type": "array", "items": text}]}
+    return text
 
 
 def _mapping(key: Key, path: str) -> Schema:

@@ -7,6 +7,7 @@ v0.20.0 added and one, ``extensions``, that is ours.
 from __future__ import annotations
 
 from gpu_device_plugin.config import model
+from gpu_device_plugin.config.keys_extensions import EXTENSIONS
 from gpu_device_plugin.config.names import shared_name
 from gpu_device_plugin.config.schema import Form, Key, Null
 
@@ -243,15 +244,6 @@ _IMEX = Key(
     ),
 )
 
-_EXTENSIONS = Key(
-    "extensions",
-    "extensions",
-    Form.OBJECT,
-    help="Reserved for settings that k8s-device-plugin lacks; it has no keys yet.",
-    ours=True,
-    build=model.Extensions,
-)
-
 SCHEMA = Key(
     "",
     "",
@@ -271,6 +263,6 @@ SCHEMA = Key(
         _RESOURCES,
         _SHARING,
         _IMEX,
-        _EXTENSIONS,
+        EXTENSIONS,
     ),
 )

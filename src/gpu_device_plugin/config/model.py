@@ -6,7 +6,7 @@ The shape is that of the file format ``version: v1`` of k8s-device-plugin (api/c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -183,9 +183,50 @@ class Imex:
     required: bool = False
 
 
+class XidAction(StrEnum):
+    """What an XID, an error that the driver reports of a GPU, does to the devices it hits."""
+
+    IGNORE = "ignore"
+    WARN = "warn"
+    """A line in the log, no more."""
+    UNHEALTHY = "unhealthy"
+    """No containers get the device until it recovers, where recovery is on."""
+    UNHEALTHY_UNTIL_RESET = "unhealthy-until-reset"
+    """No containers get the device until its GPU has been reset."""
+
+
+class MonitorFailure(StrEnum):
+    """What devices are while their health cannot be watched."""
+
+    UNHEALTHY = "unhealthy"
+    UNMONITORED = "unmonitored"
+    """Offered as if they were healthy."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverySettings:
+    """``extensions.health.recovery``: how unhealthy devices become healthy again."""
+
+    enabled: bool = False
+    quiet_period: int = 300 * 10**9
+    """Nanoseconds without a further error before a device is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthSettings:
+    """``extensions.health``."""
+
+    xids: Mapping[int, XidAction] = field(default_factory=dict)
+    """What the file says of XIDs; the others are treated as always."""
+    monitor_failure: MonitorFailure = MonitorFailure.UNHEALTHY
+    recovery: RecoverySettings = field(default_factory=RecoverySettings)
+
+
 @dataclass(frozen=True, slots=True)
 class Extensions:
     """``extensions``: settings that k8s-device-plugin lacks."""
+
+    health: HealthSettings = field(default_factory=HealthSettings)
 
 
 @dataclass(frozen=True, slots=True)

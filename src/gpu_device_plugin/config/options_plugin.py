@@ -212,6 +212,19 @@ DEVICE_PLUGIN = ProgramSpec(
             help="The socket at which the kubelet takes registrations. Empty: do not register.",
         ),
         Option(
+            name="rescan-interval",
+            kind=Kind.DURATION,
+            default=0,
+            env=("RESCAN_INTERVAL",),
+            metavar="DURATION",
+            help=(
+                "How often to look for changed hardware, such as new MIG devices, and to adapt "
+                "without a restart. Zero: only at SIGHUP and when the kubelet restarts."
+            ),
+            category="Devices",
+            ours=True,
+        ),
+        Option(
             name="plugin-directory",
             kind=Kind.TEXT,
             default="/var/lib/kubelet/device-plugins",

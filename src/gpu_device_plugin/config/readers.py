@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,9 @@ from gpu_device_plugin.config.options import option_for_path
 from gpu_device_plugin.config.schema import Form, Key
 from gpu_device_plugin.config.text import quote
 from gpu_device_plugin.errors import ConfigError
+
+NUMBER = "(?:0|[1-9][0-9]{0,18})"
+"""A number as a key, as a regular expression."""
 
 
 def read_leaf(key: Key, node: Node, place: Place) -> Any:
@@ -153,6 +157,36 @@ def _reference(node: Node, place: Place) -> str:
         ) from None
 
 
+def _read_choice(key: Key, node: Node, place: Place) -> str:
+    """The allowed value itself, which is a member of an enumeration where the table has those."""
+    for value in key.allowed:
+        if node.value == value:
+            return value
+    raise place.error(f"{shown(node)} is not one of the choices", _allowed(key, place))
+
+
+def _read_choices(key: Key, node: Node, place: Place) -> Mapping[int, str]:
+    if not isinstance(node.value, dict):
+        raise place.error(f"{shown(node)} where a mapping of numbers to words belongs")
+    choices = {}
+    for name, item in node.value.items():
+        below = place.below(name, item.line)
+        if not re.fullmatch(NUMBER, name):
+            raise below.error(f"{quote(name)} is not a number", "allowed: 0, 1, 2 and so on")
+        choices[int(name)] = _read_choice(key, item, below)
+    return choices
+
+
+def _read_period(key: Key, node: Node, place: Place) -> int:
+    """A duration of ours: a bare number, which would be nanoseconds, is not what anyone means."""
+    if isinstance(node.value, int | float) and not isinstance(node.value, bool):
+        raise place.error(f"{shown(node)} is a duration without a unit", f"allowed: {EXAMPLES}")
+    nanoseconds = _read_duration(key, node, place)
+    if nanoseconds < 0:
+        raise place.error(f"{shown(node)} is a negative duration", f"allowed: {EXAMPLES}")
+    return nanoseconds
+
+
 _READERS: Mapping[Form, Callable[[Key, Node, Place], Any]] = {
     Form.BOOL: _read_bool,
     Form.TEXT: _read_text,
@@ -162,4 +196,7 @@ _READERS: Mapping[Form, Callable[[Key, Node, Place], Any]] = {
     Form.DURATION: _read_duration,
     Form.NAME: _read_name,
     Form.SELECTOR: _read_selector,
+    Form.CHOICE: _read_choice,
+    Form.CHOICES: _read_choices,
+    Form.PERIOD: _read_period,
 }

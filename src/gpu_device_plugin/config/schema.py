@@ -21,6 +21,9 @@ class Form(StrEnum):
     DURATION = "duration"
     NAME = "resource name"
     SELECTOR = "devices"
+    CHOICE = "one of several words"
+    CHOICES = "mapping of numbers to words"
+    PERIOD = "duration with a unit"
 
 
 class Null(StrEnum):

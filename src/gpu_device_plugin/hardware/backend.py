@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Protocol
 
 from gpu_device_plugin.errors import InitError
-from gpu_device_plugin.hardware.model import HealthEvent, Inventory, Links, Platform
+from gpu_device_plugin.hardware.model import Gpu, HealthEvent, Inventory, Links, Platform
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,13 @@ class Backend(Protocol):
         """Health events from now on; ends at once where health cannot be watched.
 
         Closing the iterator ends the watching before it returns.
+        """
+        ...
+
+    def problem_of(self, gpu: Gpu) -> str:
+        """What speaks against giving a GPU back that has been quiet; empty if nothing does.
+
+        Called in a thread, while events are being watched.
         """
         ...
 
@@ -95,6 +102,16 @@ class NvmlBackend:
             except TimeoutError:
                 log.warning("the driver still holds the health monitor; leaving it behind")
 
+    def problem_of(self, gpu: Gpu) -> str:
+        """Asks NVML for the GPU and for the recovery action that it wants."""
+        from gpu_device_plugin.hardware.nvml_recovery import problem_of  # noqa: PLC0415 - 3 MB
+
+        try:
+            with self._library.session():
+                return problem_of(gpu)
+        except InitError as error:
+            return str(error)
+
     def is_loadable(self) -> bool:
         """Whether NVML can be loaded."""
         return self._library.is_loadable()
@@ -133,6 +150,10 @@ class TegraBackend:
         nothing: tuple[HealthEvent, ...] = ()
         for event in nothing:
             yield event
+
+    def problem_of(self, gpu: Gpu) -> str:  # noqa: ARG002
+        """Nothing is ever known against it."""
+        return ""
 
     def is_loadable(self) -> bool:
         """Whether NVML can be loaded, as on newer Tegra systems."""

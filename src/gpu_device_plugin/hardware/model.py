@@ -7,7 +7,7 @@ code there calls a driver. Terms are NVML's and those of the NVIDIA MIG user gui
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -101,6 +101,8 @@ class Gpu:
     """Profiles that the GPU can be cut into, in NVML's order."""
     mig_problem: str = ""
     """Why the MIG state could not be read; empty if it could."""
+    lost: str = ""
+    """Why it cannot be read any more, though it could before; empty if it can."""
 
     @property
     def sysfs_id(self) -> str:
@@ -146,6 +148,25 @@ class Inventory:
         """The GPU with that UUID."""
         return next((g for g in self.gpus if g.uuid == uuid), None)
 
+    def keeping_lost(self, known: Inventory | None) -> Inventory:
+        """This inventory with the GPUs that were known before and cannot be read any more.
+
+        They stay as they were, so that they are reported as broken and not as never there.
+        """
+        before = {} if known is None else {gpu.index: gpu for gpu in known.gpus}
+        there = {gpu.uuid for gpu in self.gpus}
+        lost = [
+            replace(before[gone.index], lost=gone.reason)
+            for gone in self.unreadable
+            if gone.index in before and before[gone.index].uuid not in there
+        ]
+        kept = {gpu.index for gpu in lost}
+        return replace(
+            self,
+            gpus=tuple(sorted((*self.gpus, *lost), key=lambda gpu: gpu.index)),
+            unreadable=tuple(gone for gone in self.unreadable if gone.index not in kept),
+        )
+
     def mig_pairs(self) -> Iterator[tuple[Gpu, MigDevice]]:
         """Every MIG device with its GPU, by GPU index, then slot."""
         for gpu in self.gpus:
@@ -175,6 +196,8 @@ class HealthKind(StrEnum):
     """A critical error that the driver reported (an XID)."""
     UNMONITORABLE = "unmonitorable"
     """The GPU cannot be watched and may be broken."""
+    LOST = "lost"
+    """The GPU cannot be read any more."""
     MONITOR_NOT_STARTED = "monitor-not-started"
     """The monitor cannot be started: nothing is known of any GPU as long as that lasts."""
     MONITOR_LOST = "monitor-lost"

@@ -14,7 +14,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable
 
 from gpu_device_plugin.errors import ConfigError
-from gpu_device_plugin.hardware.model import HealthEvent, Inventory, Links, Platform
+from gpu_device_plugin.hardware.model import Gpu, HealthEvent, Inventory, Links, Platform
 from gpu_device_plugin.hardware.simulated_events import ControlFile, parse_line
 from gpu_device_plugin.hardware.simulated_node import SimulatedNode
 from gpu_device_plugin.hardware.simulated_profile import load_profile
@@ -91,6 +91,11 @@ class SimulatedBackend:
                     self._follow()
                     continue
                 yield event
+
+    def problem_of(self, gpu: Gpu) -> str:
+        """Whether it is lost."""
+        self._follow()
+        return "it has fallen off the bus" if self.node.is_lost(gpu) else ""
 
     def is_loadable(self) -> bool:
         """Whether there is an NVML, as CDI strategies ask."""

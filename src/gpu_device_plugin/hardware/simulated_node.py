@@ -69,6 +69,11 @@ class SimulatedNode:
             self.xid(gpu, OFF_THE_BUS)
             self._lost.add(self._find(gpu).gpu.index)
 
+    def is_lost(self, gpu: Gpu) -> bool:
+        """Whether a GPU has disappeared."""
+        with self._lock:
+            return gpu.index in self._lost
+
     def bring_back(self, gpu: str | int) -> None:
         """A GPU is there again at the next read, and can be watched as its profile says."""
         with self._lock:

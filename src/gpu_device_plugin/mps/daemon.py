@@ -16,7 +16,7 @@ from gpu_device_plugin.mps.compute_mode import (
 from gpu_device_plugin.mps.limits import has_limits, set_limits
 from gpu_device_plugin.mps.lock import lock_holder
 from gpu_device_plugin.mps.log_tail import LogTail
-from gpu_device_plugin.mps.names import DaemonFiles
+from gpu_device_plugin.mps.names import DaemonFiles, touch
 from gpu_device_plugin.mps.plan import DaemonSpec
 from gpu_device_plugin.mps.processes import wait_for_end
 from gpu_device_plugin.mps.remains import end_daemon, remove_files, withdraw
@@ -73,8 +73,7 @@ class MpsDaemon:
                 os.makedirs(self.files.log, 0o755, exist_ok=True)
                 await self._launch()
                 await set_limits(self._tool, self.files, self.spec, verify=self.pid is not None)
-            with open(self.files.started, "w", encoding="ascii"):
-                pass
+            touch(self.files.started)
         except (ToolError, ComputeModeError) as error:
             raise StartFailed(str(error)) from None
         except OSError as error:
@@ -162,7 +161,7 @@ class MpsDaemon:
             return None
         try:
             async with asyncio.timeout(LOCK_SECONDS):
-                while (pid := lock_holder(self.files)) is None:
+                while (pid := lock_holder(self.files)) is None:  # noqa: ASYNC110 - as above
                     await asyncio.sleep(POLL_SECONDS)
         except TimeoutError:
             raise StartFailed(

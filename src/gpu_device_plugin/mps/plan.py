@@ -50,7 +50,7 @@ def plan_daemons(config: Config, inventory: Inventory, plan: Plan) -> tuple[Daem
     if not uses_mps(config):
         return ()
     refuse_impossible(config, inventory, plan)
-    return tuple(_daemon(resource) for resource in plan.resources if is_shared(resource))
+    return tuple(_daemon(resource, inventory) for resource in plan.resources if is_shared(resource))
 
 
 def is_shared(resource: Resource) -> bool:
@@ -79,22 +79,13 @@ def refuse_impossible(config: Config, inventory: Inventory, plan: Plan) -> None:
         )
     for resource in shared:
         for device in resource.devices:
-            _refuse_mig(resource, device, inventory)
+            if device.is_mig:
+                raise HardwareError(
+                    f"sharing.mps: {resource.name} holds MIG device {device.index}, "
+                    "and MPS cannot be used with MIG devices",
+                    "disable MIG (nvidia-smi -mig 0), or use sharing.timeSlicing",
+                )
             _refuse_too_many(resource, device)
-
-
-def _refuse_mig(resource: Resource, device: Device, inventory: Inventory) -> None:
-    gpu = inventory.gpu(device.gpu_uuid)
-    if device.is_mig:
-        what = f"MIG device {device.index}"
-    elif gpu is not None and gpu.mig_enabled:
-        what = f"GPU {device.index}, which has MIG enabled,"
-    else:
-        return
-    raise HardwareError(
-        f"sharing.mps: {resource.name} holds {what} and MPS cannot be used with MIG",
-        "disable MIG on the GPU (nvidia-smi -mig 0), or use sharing.timeSlicing",
-    )
 
 
 def max_clients(compute_capability: tuple[int, int] | None) -> int:
@@ -118,27 +109,33 @@ def _refuse_too_many(resource: Resource, device: Device) -> None:
         )
 
 
-def _daemon(resource: Resource) -> DaemonSpec:
+def _daemon(resource: Resource, inventory: Inventory) -> DaemonSpec:
     shared = [device for device in resource.devices if device.is_replicated]
     gpus = tuple(dict.fromkeys(device.gpu_uuid for device in shared))
     replicas = sum(device.replicas for device in shared)
-    limits = tuple(_memory_limits(shared))
     return DaemonSpec(
         resource=resource.name,
         gpus=gpus,
         thread_percentage=100 // (replicas // len(gpus)),
-        memory_limits=limits,
-        warnings=tuple(
-            f"no memory limit for GPU {device.index}: its memory size is not known"
-            for device in shared
-            if device.gpu_index not in dict(limits)
+        memory_limits=tuple(
+            (device.gpu_index, limit) for device in shared if (limit := memory_limit(device))
         ),
+        warnings=tuple(_warnings(shared, inventory)),
     )
 
 
-def _memory_limits(shared: list[Device]) -> Iterator[tuple[int, int]]:
+def memory_limit(device: Device) -> int:
+    """How much of a GPU's memory a client gets, in MiB; 0 if its size is not known.
+
+    A limit of 0 must not be set: it would take the limit away.
+    """
+    return device.memory_bytes // device.replicas // MEBIBYTE
+
+
+def _warnings(shared: list[Device], inventory: Inventory) -> Iterator[str]:
     for device in shared:
-        # A limit of 0 would take the limit away.
-        mebibytes = device.memory_bytes // device.replicas // MEBIBYTE
-        if mebibytes:
-            yield device.gpu_index, mebibytes
+        if not memory_limit(device):
+            yield f"no memory limit for GPU {device.index}: its memory size is not known"
+        gpu = inventory.gpu(device.gpu_uuid)
+        if gpu is not None and gpu.mig_enabled:
+            yield f"GPU {device.index} has MIG enabled: MPS may not work there"

@@ -69,7 +69,7 @@ async def _until_unlocked(files: DaemonFiles) -> None:
     """Waits, not for long, until the daemon has ended."""
     try:
         async with asyncio.timeout(GRACE_SECONDS):
-            while lock_holder(files) is not None:
+            while lock_holder(files) is not None:  # noqa: ASYNC110 - nothing announces it
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
         return

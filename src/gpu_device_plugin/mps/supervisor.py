@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from gpu_device_plugin.errors import ConfigError, UserError
 from gpu_device_plugin.mps.daemon import Surroundings
 from gpu_device_plugin.mps.keeper import DaemonKeeper
-from gpu_device_plugin.mps.names import ready_file
+from gpu_device_plugin.mps.names import ready_file, touch
 from gpu_device_plugin.mps.plan import DaemonSpec
 from gpu_device_plugin.mps.remains import repair, withdraw
 from gpu_device_plugin.threads import in_thread
@@ -164,8 +164,7 @@ class MpsSupervisor:
         elif not self._is_ready:
             path = ready_file(self._around.root)
             try:
-                with open(path, "w", encoding="ascii"):
-                    pass
+                touch(path)
             except OSError as error:
                 raise ConfigError(
                     f"{path} cannot be made: {error.strerror}",

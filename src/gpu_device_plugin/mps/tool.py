@@ -68,16 +68,17 @@ class ControlTool:
             DaemonAbsent: there is no daemon.
             ToolError: the control program does not know the command.
         """
+        name = text.partition(" ")[0]
         outcome = await self._run(files, (), text, seconds or self.seconds)
         if "unknown command" in outcome.text.lower():
             raise ToolError(
-                f"{self.program} does not know the command {text.split()[0]}: the driver is too "
-                "old for the limits of MPS, which need CUDA 11.5 (driver 495) or newer"
+                f"{self.program} does not know the command {name}: the driver is too old for the "
+                "limits of MPS, which need CUDA 11.5 (driver 495) or newer"
             )
         if outcome.exit_code:
             said = outcome.text or "nothing"
             raise DaemonAbsent(
-                f"{self.program} {text.split()[0]}: exit code {outcome.exit_code}, it says: {said}"
+                f"{self.program} {name} ended with {outcome.exit_code}, it says: {said}"
             )
         return outcome
 
@@ -96,7 +97,7 @@ class ControlTool:
                 (path, *arguments), limit=seconds, env=files.environment, text=text
             )
         except NotInTime:
-            what = text.split()[0] if text else " ".join(arguments)
+            what = text.partition(" ")[0] or " ".join(arguments)
             raise ToolHangs(f"{self.program} {what}: no answer within {seconds:g} s") from None
         except OSError as error:
             raise ToolMissing(f"{path} cannot be run: {error.strerror}") from None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gpu_device_plugin.kubelet import api
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
+from gpu_device_plugin.plugin.ailment import Ailment, Severity
 from gpu_device_plugin.resources.model import Device, Resource
 
 
@@ -25,8 +26,7 @@ class DeviceBoard:
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
-        self._reasons: dict[str, str] = {}
-        self._provisional: set[str] = set()
+        self._ailments: dict[str, Ailment] = {}
         self._chunks = {d.id: _encode(d, api.HEALTHY) for d in resource.devices}
         self._encoded: bytes | None = None
         self._version = 0
@@ -37,48 +37,65 @@ class DeviceBoard:
         self.lists_sent = 0
 
     @property
-    def unhealthy(self) -> dict[str, str]:
-        """Why devices are unhealthy, by id without replica number."""
-        return dict(self._reasons)
+    def ailments(self) -> dict[str, Ailment]:
+        """What is known against devices, by id without replica number."""
+        return dict(self._ailments)
 
     @property
     def open_streams(self) -> int:
         """How many streams are told of changes."""
         return len(self._streams)
 
-    def mark_unhealthy(
-        self, devices: Iterable[Device], reason: str, *, provisional: bool = False
-    ) -> list[Device]:
+    def mark_unhealthy(self, devices: Iterable[Device], ailment: Ailment) -> list[Device]:
         """Marks devices; returns those that were healthy before. One list goes out for all.
 
         Args:
             devices: the devices to mark; those of other resources do not count.
-            reason: why, for the log and for status.
-            provisional: whether nothing is known against them but that they are not watched.
+            ailment: what has happened; devices that are unhealthy already add it to theirs.
         """
-        known = [device for device in devices if device.id in self._chunks]
-        fresh = [device for device in known if device.id not in self._reasons]
-        for device in fresh:
-            self._reasons[device.id] = reason
-            self._chunks[device.id] = _encode(device, api.UNHEALTHY)
-            if provisional:
-                self._provisional.add(device.id)
-        if not provisional:
-            self._provisional.difference_update(device.id for device in known)
+        fresh = list[Device]()
+        for device in devices:
+            if device.id not in self._chunks:
+                continue
+            before = self._ailments.get(device.id)
+            self._ailments[device.id] = ailment if before is None else before.joined_by(ailment)
+            if before is None:
+                self._chunks[device.id] = _encode(device, api.UNHEALTHY)
+                fresh.append(device)
         if fresh:
             self._publish()
         return fresh
 
-    def clear_provisional(self) -> list[Device]:
-        """Takes provisional marks back; returns the devices that are healthy again."""
-        back = [d for d in self.resource.devices if d.id in self._provisional]
+    def mark_healthy(self, devices: Iterable[Device]) -> list[Device]:
+        """Takes marks back; returns the devices that were unhealthy before."""
+        back = [device for device in devices if self._ailments.pop(device.id, None) is not None]
         for device in back:
-            del self._reasons[device.id]
             self._chunks[device.id] = _encode(device, api.HEALTHY)
-        self._provisional.clear()
         if back:
             self._publish()
         return back
+
+    def ailing(self, severity: Severity) -> list[Device]:
+        """The devices with a mark of that severity."""
+        return [
+            device
+            for device in self.resource.devices
+            if (ailment := self._ailments.get(device.id)) and ailment.severity is severity
+        ]
+
+    def update(self, resource: Resource) -> None:
+        """Exchanges the devices; those that stay keep their health. One list goes out."""
+        before = {device.id: device for device in self.resource.devices}
+        self.resource = resource
+        kept = {d.id for d in resource.devices if before.get(d.id) == d and d.id in self._chunks}
+        if len(kept) == len(before) == len(resource.devices):
+            return
+        self._ailments = {i: a for i, a in self._ailments.items() if i in kept}
+        self._chunks = {
+            d.id: self._chunks[d.id] if d.id in kept else _encode(d, api.HEALTHY)
+            for d in resource.devices
+        }
+        self._publish()
 
     async def retire(self, limit: float) -> None:
         """Tells all streams that there are no devices any more.
@@ -87,8 +104,7 @@ class DeviceBoard:
             limit: seconds to wait until every stream has been told.
         """
         self._chunks = {}
-        self._reasons = {}
-        self._provisional = set()
+        self._ailments = {}
         self._publish()
         await self.told(limit)
 

@@ -1,16 +1,21 @@
-"""From health events to marks on device boards."""
+"""From health events to marks on device boards, and back to health where that is allowed."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 
+from gpu_device_plugin.config.model import XidAction
 from gpu_device_plugin.hardware.backend import Backend
-from gpu_device_plugin.hardware.model import HealthEvent, HealthKind, Inventory
+from gpu_device_plugin.hardware.model import Gpu, HealthEvent, HealthKind, Inventory
+from gpu_device_plugin.plugin.ailment import Ailment, Severity
 from gpu_device_plugin.plugin.board import DeviceBoard
+from gpu_device_plugin.plugin.recovery import Recovery
 from gpu_device_plugin.resources.health import DISABLE_VARIABLE, HealthPolicy, devices_hit
+from gpu_device_plugin.resources.xids import describe_xid
 
 log = logging.getLogger(__name__)
 
@@ -19,44 +24,67 @@ FIRST_LIST_SECONDS = 5.0
 TOLD_SECONDS = 0.05
 """How long an event waits until the kubelet has been told of the one before."""
 
+Clock = Callable[[], float]
+
 
 class HealthWatch:
     """Marks devices on boards as events come; the boards may be exchanged meanwhile."""
 
-    def __init__(self, policy: HealthPolicy) -> None:
-        self._policy = policy
+    def __init__(self, clock: Clock = time.time) -> None:
+        self._clock = clock
+        self._policy = HealthPolicy()
         self._boards: tuple[DeviceBoard, ...] = ()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self.is_monitoring = False
+        """Whether events of the driver are being received."""
 
     @property
     def is_running(self) -> bool:
         """Whether a backend is being watched."""
-        return self._task is not None and not self._task.done()
+        return any(not task.done() for task in self._tasks)
 
-    def show_on(self, boards: Sequence[DeviceBoard]) -> None:
-        """Events from now on are shown on these boards."""
+    def show_on(self, boards: Sequence[DeviceBoard], policy: HealthPolicy) -> None:
+        """Events from now on are shown on these boards, by this policy."""
         self._boards = tuple(boards)
+        self._policy = policy
+
+    def show_lost(self, gpus: Iterable[Gpu]) -> None:
+        """Marks the devices of GPUs that cannot be read any more, and clears those that can."""
+        for gpu in gpus:
+            if gpu.lost:
+                self._apply(HealthEvent(HealthKind.LOST, uuid=gpu.uuid, reason=gpu.lost))
+                continue
+            for board in self._boards:
+                found = [d for d in board.ailing(Severity.LOST) if d.gpu_uuid == gpu.uuid]
+                for device in board.mark_healthy(found):
+                    log.info("found again: device=%s", device.id)
 
     def start(self, backend: Backend, inventory: Inventory) -> None:
         """Begins to watch, unless the policy says that nothing counts."""
         if self._policy.is_off:
             log.info("GPU health is not watched, as %s says", DISABLE_VARIABLE)
             return
-        self._task = asyncio.create_task(self._watch(backend, inventory), name="health")
+        recovery = Recovery(backend, inventory, lambda: self._boards, self._clock)
+        work = [asyncio.create_task(self._watch(backend, inventory), name="health")]
+        if self._policy.settings.recovery.enabled:
+            quiet = self._policy.settings.recovery.quiet_period / 1e9
+            work.append(asyncio.create_task(recovery.run(quiet), name="recovery"))
+        self._tasks = tuple(work)
 
     async def stop(self) -> None:
         """Ends the watching; the driver is not in use any more when this returns."""
-        task, self._task = self._task, None
-        if task is not None:
+        tasks, self._tasks = self._tasks, ()
+        for task in tasks:
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.is_monitoring = False
 
     async def _watch(self, backend: Backend, inventory: Inventory) -> None:
         try:
             async with aclosing(backend.health_events(inventory)) as events:
                 async for event in events:
                     await self._first_lists()
-                    if apply_event(event, self._policy, self._boards):
+                    if self._apply(event):
                         # Each change is told by a list of its own to whoever keeps up.
                         await asyncio.gather(*(b.told(TOLD_SECONDS) for b in self._boards))
         except Exception:
@@ -69,37 +97,66 @@ class HealthWatch:
         except TimeoutError:
             return
 
+    def _apply(self, event: HealthEvent) -> bool:
+        if event.kind is HealthKind.MONITOR_READY:
+            self.is_monitoring = True
+        elif event.kind in {HealthKind.MONITOR_LOST, HealthKind.MONITOR_NOT_STARTED}:
+            self.is_monitoring = False
+        return apply_event(event, self._policy, self._boards, self._clock())
 
-def apply_event(event: HealthEvent, policy: HealthPolicy, boards: Iterable[DeviceBoard]) -> bool:
-    """Marks the devices that one event hits; returns whether any device changed."""
+
+def apply_event(
+    event: HealthEvent, policy: HealthPolicy, boards: Iterable[DeviceBoard], now: float
+) -> bool:
+    """Marks the devices that one event hits; returns whether any device changed.
+
+    Args:
+        event: what has happened.
+        policy: what is done about it.
+        boards: where devices are marked.
+        now: seconds since 1970.
+    """
     if event.kind is HealthKind.MONITOR_READY:
         return _end_of_blindness(boards)
-    if not policy.counts(event):
-        log.info("ignored: XID %s gpu=%s", event.xid, event.uuid)
+    action = policy.action_on(event)
+    meaning = event.reason if event.xid is None else describe_xid(event.xid)
+    if action is XidAction.IGNORE:
+        log.info("ignored: %s gpu=%s", meaning, event.uuid)
         return False
-    known = changed = False
-    for board in boards:
-        hit = devices_hit(board.resource.devices, event)
-        known = known or bool(hit)
-        provisional = event.kind is HealthKind.MONITOR_NOT_STARTED
-        for device in board.mark_unhealthy(hit, event.reason, provisional=provisional):
+    hits = [(board, devices_hit(board.resource.devices, event)) for board in boards]
+    if not any(hit for _, hit in hits):
+        log.info("ignored: %s gpu=%s, which is not offered", meaning, event.uuid)
+        return False
+    if action is XidAction.WARN:
+        log.warning("not acted on: %s gpu=%s", meaning, event.uuid)
+        return False
+    ailment = Ailment(event.reason, _severity(event, action), first=now, last=now)
+    changed = False
+    for board, hit in hits:
+        for device in board.mark_unhealthy(hit, ailment):
             changed = True
             log.warning(
-                "unhealthy resource=%s device=%s reason=%r",
-                board.resource.name,
-                device.id,
-                event.reason,
+                "unhealthy resource=%s device=%s reason=%r meaning=%r",
+                *(board.resource.name, device.id, event.reason, meaning),
             )
-    if not known:
-        log.info("ignored: %s gpu=%s, which is not offered", event.reason, event.uuid)
     return changed
+
+
+def _severity(event: HealthEvent, action: XidAction) -> Severity:
+    if event.kind is HealthKind.MONITOR_NOT_STARTED:
+        return Severity.PROVISIONAL
+    if event.kind is HealthKind.LOST:
+        return Severity.LOST
+    if action is XidAction.UNHEALTHY_UNTIL_RESET or event.kind is HealthKind.UNMONITORABLE:
+        return Severity.UNTIL_RESET
+    return Severity.RECOVERABLE
 
 
 def _end_of_blindness(boards: Iterable[DeviceBoard]) -> bool:
     """Nothing was known against devices that merely were not watched."""
     changed = False
     for board in boards:
-        for device in board.clear_provisional():
+        for device in board.mark_healthy(board.ailing(Severity.PROVISIONAL)):
             changed = True
             log.info("healthy again, since it is watched: device=%s", device.id)
     return changed

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from gpu_device_plugin.kubelet import api
 
+Identity = tuple[int, int, int]
+"""Device, inode and time of change of a socket file."""
+
 
 @dataclass(frozen=True, slots=True)
 class KubeletSocket:
@@ -28,7 +31,7 @@ class KubeletSocket:
         """The directory that holds the socket."""
         return os.path.dirname(os.path.normpath(self.path)) or "."
 
-    def identity(self) -> tuple[int, int, int] | None:
+    def identity(self) -> Identity | None:
         """Tells one kubelet's socket from the next one's; None if there is none."""
         try:
             found = os.stat(self.path)

@@ -11,7 +11,7 @@ from gpu_device_plugin.config.render import render
 from gpu_device_plugin.config.validate import validate_plugin
 from gpu_device_plugin.errors import HardwareError, InitError
 from gpu_device_plugin.hardware.backend import Backend
-from gpu_device_plugin.hardware.model import Inventory
+from gpu_device_plugin.hardware.model import Gpu, Inventory
 from gpu_device_plugin.hardware.roots import find_dev_root
 from gpu_device_plugin.imex import ImexChannel, find_channels
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings
@@ -28,12 +28,18 @@ class Node:
     """All that is needed to serve a node."""
 
     config: Config
+    """As it was loaded, without the resources that follow from the hardware."""
     backend: Backend
     inventory: Inventory | None
     """None if the driver cannot be used and waiting is allowed."""
     plan: Plan
     settings: AllocationSettings
     init_problem: str = ""
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The GPUs of the node."""
+        return () if self.inventory is None else self.inventory.gpus
 
     @property
     def policy(self) -> AllocationPolicy:
@@ -61,8 +67,13 @@ class NodeReader:
         validate_plugin(config, backend.is_loadable)
         return config, backend
 
-    def read(self, config: Config, backend: Backend) -> Node:
+    def read(self, config: Config, backend: Backend, known: Inventory | None = None) -> Node:
         """Reads the hardware and plans what it offers.
+
+        Args:
+            config: as `configure` gave it.
+            backend: as `configure` gave it.
+            known: what was read before; GPUs that cannot be read any more are kept from it.
 
         Raises:
             HardwareError: the driver cannot be used (unless `failOnInitError` is false), or the
@@ -72,29 +83,47 @@ class NodeReader:
         problem: InitError | None = None
         inventory: Inventory | None = None
         try:
-            inventory = backend.read()
+            inventory = backend.read().keeping_lost(known)
         except InitError as error:
             problem = error
-        config = with_default_resources(config, inventory)
-        log.info("running with configuration:\n%s", render(config))
+        expanded = with_default_resources(config, inventory)
+        log.info("running with configuration:\n%s", render(expanded))
         if problem is not None and config.flags.fail_on_init_error:
             raise problem
+        if inventory is None:
+            return Node(
+                config=config,
+                backend=backend,
+                inventory=None,
+                plan=Plan(),
+                settings=AllocationSettings.of(expanded),
+                init_problem=str(problem),
+            )
+        return self.plan(config, backend, inventory)
+
+    def plan(self, config: Config, backend: Backend, inventory: Inventory) -> Node:
+        """Plans what an inventory offers, and writes the CDI specifications for it.
+
+        Raises:
+            HardwareError: the GPUs cannot be offered as configured.
+            ConfigError: the configuration does not fit the hardware.
+        """
+        expanded = with_default_resources(config, inventory)
         channels = find_channels(
             config.imex.channel_ids, _dev_root(config), required=config.imex.required
         )
-        plan = Plan() if inventory is None else make_plan(config, inventory)
+        plan = make_plan(expanded, inventory)
         for warning in plan.warnings:
             log.warning("%s", warning)
         injectors = tuple[Injector, ...]()
-        if config.uses_cdi() and inventory is not None:
+        if config.uses_cdi():
             injectors = (_set_up_cdi(config, self.cdi, inventory, plan, channels),)
         return Node(
             config=config,
             backend=backend,
             inventory=inventory,
             plan=plan,
-            settings=AllocationSettings.of(config, channels, injectors),
-            init_problem="" if problem is None else str(problem),
+            settings=AllocationSettings.of(expanded, channels, injectors),
         )
 
 

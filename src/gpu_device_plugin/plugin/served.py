@@ -12,7 +12,7 @@ from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.kubelet.client import KubeletUnreachable, RegistrationRefused, register
 from gpu_device_plugin.kubelet.transport import UnixServer, plugin_server
 from gpu_device_plugin.plugin.backoff import Backoff
-from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
+from gpu_device_plugin.plugin.kubelet_socket import Identity, KubeletSocket
 from gpu_device_plugin.plugin.service import ResourceService
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,6 @@ FIRST_STREAM = 30.0
 """Seconds after a registration in which the kubelet is expected to open a stream."""
 
 Register = Callable[[str, str, str], Awaitable[None]]
-Identity = tuple[int, int, int]
 
 
 class State(StrEnum):

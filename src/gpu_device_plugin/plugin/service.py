@@ -51,6 +51,14 @@ class ResourceService:
         self.stream_opened = asyncio.Event()
         self.streams_ended = asyncio.Event()
 
+    def update(
+        self, resource: Resource, settings: AllocationSettings, preference: GpuPreference
+    ) -> None:
+        """Exchanges the devices and how they are given away; streams stay open."""
+        self._settings = settings
+        self._preference = preference
+        self.board.update(resource)
+
     @property
     def resource(self) -> Resource:
         """The resource that is served."""

@@ -9,58 +9,60 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
-from collections.abc import Coroutine, Iterable
+from collections.abc import Mapping
+from dataclasses import replace
 
-from gpu_device_plugin.errors import ConfigError, InitError
-from gpu_device_plugin.hardware.model import Inventory, Links
+from gpu_device_plugin.errors import ConfigError, UserError
+from gpu_device_plugin.hardware.model import Inventory
 from gpu_device_plugin.kubelet import api
-from gpu_device_plugin.plugin.board import DeviceBoard
-from gpu_device_plugin.plugin.health import HealthWatch
-from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket, plugin_socket_path
+from gpu_device_plugin.plugin.companions import INIT_RETRY_SECONDS, Companions
+from gpu_device_plugin.plugin.kubelet_socket import Identity, KubeletSocket
 from gpu_device_plugin.plugin.node import Node, NodeReader
 from gpu_device_plugin.plugin.preference import LinkedGpus
-from gpu_device_plugin.plugin.served import ServedResource
-from gpu_device_plugin.plugin.service import ResourceService
+from gpu_device_plugin.plugin.servers import Servers
 from gpu_device_plugin.resources.health import HealthPolicy
+from gpu_device_plugin.resources.model import Plan
 from gpu_device_plugin.threads import in_thread
 from gpu_device_plugin.watch.directories import DirectoryWatch
 from gpu_device_plugin.watch.signals import on_signals
 
 log = logging.getLogger(__name__)
 
-_Work = Coroutine[object, object, None]
-
-RETIRE_SECONDS = 1.0
-"""Longest wait until the kubelet has heard that a resource is gone."""
-INIT_RETRY_SECONDS = 30.0
-"""Pause before a driver that could not be used is tried again."""
-SETTLE_SECONDS = 1.0
-"""Time after a reload in which the new registrations come to rest."""
-
 
 class Supervisor:
-    """Runs the plugin until a signal ends it."""
+    """Runs the plugin until a signal ends it.
+
+    Args:
+        reader: reads configuration and hardware.
+        kubelet: where resources are registered.
+        environ: the variables that decide over health checks.
+        socket_directory: where the plugin's own sockets are made.
+        rescan_seconds: pause between looks for changed hardware; 0 for none.
+    """
 
     def __init__(
         self,
         reader: NodeReader,
         kubelet: KubeletSocket,
-        policy: HealthPolicy,
         *,
+        environ: Mapping[str, str] = os.environ,
         socket_directory: str = api.DEVICE_PLUGIN_DIR,
+        rescan_seconds: float = 0,
     ) -> None:
         self._reader = reader
         self._kubelet = kubelet
+        self._environ = environ
         self._socket_directory = socket_directory
         self._wake = asyncio.Event()
         self._stop = asyncio.Event()
         self._reload = False
-        self._kubelet_seen: tuple[int, int, int] | None = None
+        self._changed: Inventory | None = None
+        self._kubelet_seen: Identity | None = None
         self._node: Node | None = None
-        self._served: dict[str, ServedResource] = {}
-        self._health = HealthWatch(policy)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._servers = Servers(kubelet, socket_directory)
+        self._beside = Companions(self._request_reload, self._note_change, rescan_seconds)
         self._init_problem = ""
 
     async def run(self) -> None:
@@ -82,7 +84,8 @@ class Supervisor:
             end.cancel()
             await asyncio.gather(life, end, return_exceptions=True)
             watch.stop()
-            await asyncio.gather(self._health.stop(), self._stop_serving())
+            await self._beside.stop()
+            await asyncio.gather(self._beside.health.stop(), self._servers.stop())
 
     def _on_stop(self, number: signal.Signals) -> None:
         log.info("%s: shutting down", number.name)
@@ -96,6 +99,10 @@ class Supervisor:
         self._reload = True
         self._wake.set()
 
+    def _note_change(self, inventory: Inventory) -> None:
+        self._changed = inventory
+        self._wake.set()
+
     def _watch_directories(self) -> DirectoryWatch:
         directories = []
         if self._kubelet.is_wanted:
@@ -106,20 +113,21 @@ class Supervisor:
 
     async def _live(self) -> None:
         config, backend = await in_thread("configure", self._reader.configure)
-        node = await in_thread("read", lambda: self._reader.read(config, backend))
-        self._serve(node)
+        self._serve(await in_thread("read", lambda: self._reader.read(config, backend)))
         while True:
             await self._wake.wait()
             self._wake.clear()
+            changed, self._changed = self._changed, None
             if self._reload:
                 self._reload = False
                 await self._restart()
             elif self._kubelet_is_new():
                 log.info("the kubelet has started: serving anew")
                 await self._restart()
+            elif changed is not None:
+                await self._adapt(changed)
             else:
-                for served in self._served.values():
-                    served.poke()
+                self._servers.poke()
 
     def _kubelet_is_new(self) -> bool:
         """Whether the kubelet has another socket than when serving began."""
@@ -128,57 +136,61 @@ class Supervisor:
             return False
         before, self._kubelet_seen = self._kubelet_seen, now
         # Resources that still wait for the first kubelet need not be started anew for it.
-        return before is not None or not self._served
+        return before is not None or not self._servers
 
     async def _restart(self) -> None:
         """Begins anew; a configuration that cannot be used leaves everything as it is."""
+        known = None if self._node is None else self._node.inventory
         try:
             config, backend = await in_thread("configure", self._reader.configure)
-            node = await in_thread("read", lambda: self._reader.read(config, backend))
+            node = await in_thread("read", lambda: self._reader.read(config, backend, known))
         except ConfigError as error:
             log.error("%s", error)
             log.error("the last good configuration stays in force")
             await self._keep()
             return
-        await self._stop_serving(keep=node.plan.names())
+        await self._stop_serving(node)
         self._serve(node)
 
     async def _keep(self) -> None:
         """Goes on with what is served already; only a new kubelet has to be told of it."""
-        kubelet = self._kubelet.identity()
-        told = {served.registered_with for served in self._served.values()}
-        if self._node is not None and not told <= {None, kubelet}:
-            await self._stop_serving(keep=self._node.plan.names())
-            self._serve(self._node)
+        node = self._node
+        if node is not None and self._servers.were_told_to_another_than(self._kubelet.identity()):
+            await self._stop_serving(node)
+            self._serve(node)
+
+    async def _adapt(self, inventory: Inventory) -> None:
+        """Takes over changed hardware without disturbing what has stayed the same."""
+        before = self._node
+        if before is None:
+            return
+        log.info("the hardware has changed: adapting")
+        try:
+            node = await in_thread(
+                "plan", lambda: self._reader.plan(before.config, before.backend, inventory)
+            )
+        except UserError as error:
+            # What is gone must not be offered any longer, whatever is wrong with the rest.
+            log.error("nothing is offered until this is mended: %s", error)
+            node = replace(before, inventory=inventory, plan=Plan())
+        await self._beside.stop()
+        preference = LinkedGpus(node.gpus)
+        await self._servers.adapt(node, preference)
+        self._take(node, preference)
 
     def _serve(self, node: Node) -> None:
         """Begins to serve what a node offers."""
-        self._node = node
         self._kubelet_seen = self._kubelet.identity() if self._kubelet.is_wanted else None
-        self._tell_of_waiting(node)
-        inventory = node.inventory
-        preference = LinkedGpus(inventory.gpus if inventory is not None else ())
-        for resource in node.plan.resources:
-            service = ResourceService(DeviceBoard(resource), node.settings, preference, node.policy)
-            path = plugin_socket_path(resource.socket_name, self._socket_directory)
-            self._served[resource.name] = ServedResource(service, self._kubelet, path)
-        boards = [served.service.board for served in self._served.values()]
-        for served in self._served.values():
-            served.start()
-        self._health.show_on(boards)
-        if inventory is None:
-            self._begin("driver", self._await_driver(node))
-        if inventory is None or not boards:
-            self._begin("health", self._health.stop())
-        else:
-            self._begin("links", _learn_links(node, inventory, preference))
-            if self._health.is_running:
-                self._begin("hand-over", self._hand_over(node, inventory, boards))
-            else:
-                self._health.start(node.backend, inventory)
+        preference = LinkedGpus(node.gpus)
+        self._servers.start(node, preference)
+        self._take(node, preference)
 
-    def _begin(self, name: str, work: _Work) -> None:
-        self._tasks.append(asyncio.create_task(_guarded(name, work), name=name))
+    def _take(self, node: Node, preference: LinkedGpus) -> None:
+        """This is the node from now on."""
+        self._node = node
+        self._tell_of_waiting(node)
+        policy = HealthPolicy.of(self._environ, node.config.extensions.health)
+        self._beside.start(node, self._servers.boards, preference, policy)
 
     def _tell_of_waiting(self, node: Node) -> None:
         if node.init_problem and node.init_problem != self._init_problem:
@@ -191,74 +203,6 @@ class Supervisor:
             log.info("no devices found: waiting for a signal or a restart of the kubelet")
         self._init_problem = node.init_problem
 
-    async def _await_driver(self, node: Node) -> None:
-        """Reloads once the driver can be used."""
-        while True:
-            await asyncio.sleep(INIT_RETRY_SECONDS)
-            try:
-                await in_thread("driver", node.backend.read)
-            except InitError as error:
-                log.debug("still waiting for the driver: %s", error)
-            else:
-                log.info("the driver can be used now")
-                self._request_reload()
-                return
-
-    async def _hand_over(
-        self, node: Node, inventory: Inventory, boards: Iterable[DeviceBoard]
-    ) -> None:
-        """Replaces the health monitor of the time before a reload.
-
-        It goes on until the new registrations have settled, so that no event falls between.
-        While it holds the driver, NVML tells what it has known all along; what it tells
-        afterwards is compared with what was planned on.
-        """
-        await asyncio.gather(*(board.first_told() for board in boards))
-        await asyncio.sleep(SETTLE_SECONDS)
-        await self._health.stop()
-        try:
-            now = await in_thread("read", node.backend.read)
-        except InitError as error:
-            log.warning("after the reload: %s", error)
-            self._request_reload()
-            return
-        if now == inventory:
-            self._health.start(node.backend, inventory)
-        else:
-            log.info("the hardware has changed: reloading once more")
-            self._request_reload()
-
-    async def _stop_serving(self, keep: tuple[str, ...] | None = None) -> None:
-        """Stops all servers; resources that are not kept are told to be empty first."""
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        served, self._served = self._served, {}
-        await asyncio.gather(
-            *(
-                s.stop() if keep is None or name in keep else s.retire(RETIRE_SECONDS)
-                for name, s in served.items()
-            )
-        )
-
-
-async def _learn_links(node: Node, inventory: Inventory, preference: LinkedGpus) -> None:
-    """Reads the links between GPUs beside everything else."""
-    stopped = asyncio.Event()
-    try:
-        links = await in_thread("links", lambda: node.backend.read_links(inventory, stopped.is_set))
-    except InitError as error:
-        links = Links(problems=(str(error),))
-    finally:
-        stopped.set()
-    preference.set_links(links)
-    await preference.prepare()
-
-
-async def _guarded(name: str, work: _Work) -> None:
-    """Lets nothing end a background task unnoticed."""
-    try:
-        await work
-    except Exception:
-        log.exception("the task %s failed", name)
+    async def _stop_serving(self, successor: Node) -> None:
+        await self._beside.stop()
+        await self._servers.stop(keep=successor.plan.names())

@@ -20,7 +20,6 @@ from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
 from gpu_device_plugin.plugin.node import NodeReader
 from gpu_device_plugin.plugin.supervisor import Supervisor
 from gpu_device_plugin.programs.common import load_config, run_program
-from gpu_device_plugin.resources.health import HealthPolicy
 
 log = logging.getLogger(__name__)
 
@@ -48,10 +47,14 @@ def serve(parsed: Parsed) -> None:
             disabled_hooks=parsed.strings("cdi-disable-hooks"),
         ),
     )
-    policy = HealthPolicy.from_environment(os.environ)
 
     async def supervise() -> None:
-        await Supervisor(reader, kubelet, policy, socket_directory=directory).run()
+        await Supervisor(
+            reader,
+            kubelet,
+            socket_directory=directory,
+            rescan_seconds=parsed.integer("rescan-interval") / 1e9,
+        ).run()
 
     asyncio.run(supervise())
 

@@ -1,7 +1,4 @@
-"""Health of devices: which events count, and which devices they hit.
-
-Devices never recover by themselves, as in the original; a reload reads them anew.
-"""
+"""Health of devices: what is done about an event, and which devices it hits."""
 
 from __future__ import annotations
 
@@ -9,16 +6,19 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from gpu_device_plugin.config.model import HealthSettings, MonitorFailure, XidAction
 from gpu_device_plugin.hardware.model import HealthEvent, HealthKind
 from gpu_device_plugin.resources.model import Device
+from gpu_device_plugin.resources.xids import APPLICATION_XIDS
 
 log = logging.getLogger(__name__)
 
 DISABLE_VARIABLE = "DP_DISABLE_HEALTHCHECKS"
 ENABLE_VARIABLE = "DP_ENABLE_HEALTHCHECKS"
 ALL_WORDS = frozenset({"all", "xids"})
-APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
-"""XIDs that an application causes: the GPU is well (k8s-device-plugin, internal/rm/health.go)."""
+MAX_XID = 2**64 - 1
+BREAKING = frozenset({XidAction.UNHEALTHY, XidAction.UNHEALTHY_UNTIL_RESET})
+"""Actions that take a device away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +36,39 @@ class XidList:
             return cls(all=True)
         numbers = set[int]()
         for word in filter(None, words):
-            if word.isascii() and word.isdigit() and int(word[:20]) < 2**64 and len(word) <= 20:
-                numbers.add(int(word))
-            else:
+            number = _number(word)
+            if number is None:
                 log.warning(
                     "%s: %r is no XID and is ignored (decimal numbers, 'all' or 'xids')",
                     variable,
                     word,
                 )
+            else:
+                numbers.add(number)
         return cls(numbers=frozenset(numbers))
+
+
+def _number(word: str) -> int | None:
+    if not (word.isascii() and word.isdigit() and len(word) <= len(str(MAX_XID))):
+        return None
+    return int(word) if int(word) <= MAX_XID else None
 
 
 @dataclass(frozen=True, slots=True)
 class HealthPolicy:
-    """Which XIDs make a device unhealthy."""
+    """What is done about events: the variables of the original, then the configuration."""
 
     disabled: XidList = field(default_factory=XidList)
     enabled: XidList = field(default_factory=XidList)
+    settings: HealthSettings = field(default_factory=HealthSettings)
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> HealthPolicy:
-        """Reads the two variables of the original."""
+    def of(cls, environ: Mapping[str, str], settings: HealthSettings | None = None) -> HealthPolicy:
+        """Reads the two variables; the settings are those of ``extensions.health``."""
         return cls(
             XidList.parse(DISABLE_VARIABLE, environ.get(DISABLE_VARIABLE, "")),
             XidList.parse(ENABLE_VARIABLE, environ.get(ENABLE_VARIABLE, "")),
+            settings or HealthSettings(),
         )
 
     @property
@@ -67,17 +76,31 @@ class HealthPolicy:
         """Whether no event can count, so that nothing needs to be watched."""
         return self.disabled.all and not self.enabled.all and not self.enabled.numbers
 
-    def ignores(self, xid: int) -> bool:
-        """Whether that XID says nothing about the health of a GPU."""
-        if self.enabled.all or xid in self.enabled.numbers:
-            return False
-        return self.disabled.all or xid in self.disabled.numbers or xid in APPLICATION_XIDS
+    def action(self, xid: int) -> XidAction:
+        """What that XID does to the devices it hits.
 
-    def counts(self, event: HealthEvent) -> bool:
-        """Whether an event makes devices unhealthy."""
+        The variables say whether an XID counts at all, the configuration how much, and where
+        neither says anything an XID that applications cause does nothing.
+        """
+        configured = self.settings.xids.get(xid)
+        if self.enabled.all or xid in self.enabled.numbers:
+            return configured if configured in BREAKING else XidAction.UNHEALTHY
+        if self.disabled.all or xid in self.disabled.numbers:
+            return XidAction.IGNORE
+        if configured is not None:
+            return configured
+        return XidAction.IGNORE if xid in APPLICATION_XIDS else XidAction.UNHEALTHY
+
+    def action_on(self, event: HealthEvent) -> XidAction:
+        """What any event does to the devices it hits."""
+        if event.kind is HealthKind.XID:
+            return XidAction.UNHEALTHY if event.xid is None else self.action(event.xid)
         if event.kind is HealthKind.MONITOR_READY:
-            return False
-        return event.kind is not HealthKind.XID or event.xid is None or not self.ignores(event.xid)
+            return XidAction.IGNORE
+        if event.kind in {HealthKind.UNMONITORABLE, HealthKind.LOST}:
+            return XidAction.UNHEALTHY
+        unmonitored = self.settings.monitor_failure is MonitorFailure.UNMONITORED
+        return XidAction.WARN if unmonitored else XidAction.UNHEALTHY
 
 
 def devices_hit(devices: Iterable[Device], event: HealthEvent) -> list[Device]:

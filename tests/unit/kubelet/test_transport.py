@@ -29,6 +29,7 @@ from gpu_device_plugin.kubelet.client import (
     register,
 )
 from gpu_device_plugin.kubelet.transport import plugin_server, registration_server
+from gpu_device_plugin.plugin.ailment import Ailment, Severity
 
 Answer = TypeVar("Answer")
 ALLOCATE = "/v1beta1.DevicePlugin/Allocate"
@@ -290,7 +291,8 @@ def test_a_cancelled_stream_ends_and_the_others_go_on(tmp_path):
                     await stream.recv_message()
                 await one.cancel()
                 await until(lambda: service.board.open_streams == 1)
-                service.board.mark_unhealthy([service.resource.devices[0]], "XID 79")
+                ailment = Ailment("XID 79", Severity.RECOVERABLE, 0, 0)
+                service.board.mark_unhealthy([service.resource.devices[0]], ailment)
                 changed = await two.recv_message()
                 assert changed is not None
                 assert [d.health for d in changed.devices] == ["Unhealthy", "Healthy"]

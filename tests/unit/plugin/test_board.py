@@ -8,11 +8,15 @@ from contextlib import aclosing
 from support.aio import run
 
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
+from gpu_device_plugin.plugin.ailment import Ailment, Severity
 from gpu_device_plugin.plugin.board import DeviceBoard
 from gpu_device_plugin.resources.model import Device, Resource
 
 A = Device(id="A", index="0", gpu_uuid="A", numa_node=1)
 B = Device(id="B", index="1", gpu_uuid="B", gpu_index=1, replicas=2)
+XID_48 = Ailment("XID 48", Severity.RECOVERABLE, first=1, last=1)
+XID_79 = Ailment("XID 79", Severity.RECOVERABLE, first=2, last=2)
+UNWATCHED = Ailment("not watched", Severity.PROVISIONAL, first=0, last=0)
 OTHER = Device(id="X", index="9")
 
 
@@ -43,10 +47,10 @@ def test_every_stream_is_told_of_a_change_once_with_all_replicas():
         told = board()
         async with aclosing(told.lists()) as one, aclosing(told.lists()) as two:
             assert health(await anext(one)) == health(await anext(two)) == ALL_HEALTHY
-            assert told.mark_unhealthy([B, OTHER], "XID 79") == [B]
+            assert told.mark_unhealthy([B, OTHER], XID_79) == [B]
             changed = {"A": "Healthy", "B::0": "Unhealthy", "B::1": "Unhealthy"}
             assert health(await anext(one)) == health(await anext(two)) == changed
-            assert told.unhealthy == {"B": "XID 79"}
+            assert told.ailments == {"B": XID_79}
 
     run(work())
 
@@ -56,8 +60,8 @@ def test_a_slow_stream_gets_the_newest_state_only():
         told = board()
         async with aclosing(told.lists()) as lists:
             await anext(lists)
-            told.mark_unhealthy([A], "XID 48")
-            told.mark_unhealthy([B], "XID 79")
+            told.mark_unhealthy([A], XID_48)
+            told.mark_unhealthy([B], XID_79)
             assert set(health(await anext(lists)).values()) == {"Unhealthy"}
             following = asyncio.ensure_future(anext(lists))
             await asyncio.sleep(0)
@@ -68,15 +72,15 @@ def test_a_slow_stream_gets_the_newest_state_only():
     run(work())
 
 
-def test_marking_again_is_no_news_and_keeps_the_first_reason():
+def test_marking_again_is_no_news_but_counts():
     async def work():
         told = board()
         async with aclosing(told.lists()) as lists:
             await anext(lists)
-            told.mark_unhealthy([A], "XID 48")
+            told.mark_unhealthy([A], XID_48)
             await anext(lists)
-            assert told.mark_unhealthy([A], "XID 79") == []
-            assert told.unhealthy == {"A": "XID 48"}
+            assert told.mark_unhealthy([A], XID_79) == []
+            assert told.ailments == {"A": Ailment("XID 48", Severity.RECOVERABLE, 1, 2, count=2)}
             following = asyncio.ensure_future(anext(lists))
             await asyncio.sleep(0)
             assert not following.done()
@@ -86,26 +90,59 @@ def test_marking_again_is_no_news_and_keeps_the_first_reason():
     run(work())
 
 
+def test_the_firmest_reason_stays():
+    told = board()
+
+    told.mark_unhealthy([A], UNWATCHED)
+    told.mark_unhealthy([A], XID_79)
+    told.mark_unhealthy([A], UNWATCHED)
+
+    assert told.ailments["A"].reason == "XID 79"
+    assert told.ailments["A"].severity is Severity.RECOVERABLE
+    assert told.ailments["A"].count == 3
+
+
 def test_an_event_before_the_first_stream_is_not_lost():
     async def work():
         told = board()
-        told.mark_unhealthy([A], "XID 48")
+        told.mark_unhealthy([A], XID_48)
         async with aclosing(told.lists()) as lists:
             assert health(await anext(lists))["A"] == "Unhealthy"
 
     run(work())
 
 
-def test_provisional_marks_are_taken_back_unless_something_real_has_come():
+def test_marks_are_taken_back():
     async def work():
         told = board()
-        told.mark_unhealthy([A, B], "not watched", provisional=True)
-        assert told.mark_unhealthy([B], "XID 79") == []
-        assert told.clear_provisional() == [A]
+        told.mark_unhealthy([A, B], UNWATCHED)
+        told.mark_unhealthy([B], XID_79)
+        assert told.ailing(Severity.PROVISIONAL) == [A]
+        assert told.mark_healthy([A, OTHER]) == [A]
         async with aclosing(told.lists()) as lists:
             got = health(await anext(lists))
         assert got == {"A": "Healthy", "B::0": "Unhealthy", "B::1": "Unhealthy"}
-        assert told.clear_provisional() == []
+        assert told.mark_healthy([A]) == []
+
+    run(work())
+
+
+def test_exchanged_devices_are_one_list_and_what_stays_keeps_its_health():
+    async def work():
+        told = board()
+        new = Device(id="C", index="2")
+        told.mark_unhealthy([A, B], XID_79)
+        async with aclosing(told.lists()) as lists:
+            await anext(lists)
+            told.update(Resource("nvidia.com/gpu", (A, new)))
+            assert health(await anext(lists)) == {"A": "Unhealthy", "C": "Healthy"}
+            assert list(told.ailments) == ["A"]
+            told.update(Resource("nvidia.com/gpu", (A, new)))
+            following = asyncio.ensure_future(anext(lists))
+            await asyncio.sleep(0)
+            assert not following.done()
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
 
     run(work())
 
@@ -144,5 +181,5 @@ def test_retiring_ends_without_readers_and_when_a_reader_never_reads():
 def test_events_about_nothing_here_change_nothing():
     told = board()
 
-    assert told.mark_unhealthy([OTHER], "XID 79") == []
-    assert told.unhealthy == {}
+    assert told.mark_unhealthy([OTHER], XID_79) == []
+    assert told.ailments == {}

@@ -33,6 +33,10 @@ def a_board(name: str = "nvidia.com/gpu") -> DeviceBoard:
     return DeviceBoard(Resource(name, devices))
 
 
+def reasons(board: DeviceBoard) -> dict[str, str]:
+    return {device_id: ailment.reason for device_id, ailment in board.ailments.items()}
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(module, "FIRST_LIST_SECONDS", 0.02)
@@ -46,17 +50,17 @@ async def read(board: DeviceBoard) -> None:
 
 def test_events_mark_all_boards_and_boards_may_change():
     async def work():
-        backend, watch = ToldBackend(a_node(2)), HealthWatch(HealthPolicy())
+        backend, watch = ToldBackend(a_node(2)), HealthWatch()
         old, new = a_board(), a_board("nvidia.com/other")
-        watch.show_on([old])
+        watch.show_on([old], HealthPolicy())
         watch.start(backend, a_node(2))
         assert watch.is_running
         backend.queue.put_nowait(xid(0))
-        await until(lambda: old.unhealthy == {"nvidia.com/gpu-0": "XID 79"})
-        watch.show_on([new])
+        await until(lambda: reasons(old) == {"nvidia.com/gpu-0": "XID 79"})
+        watch.show_on([new], HealthPolicy())
         backend.queue.put_nowait(xid(1))
-        await until(lambda: new.unhealthy == {"nvidia.com/other-1": "XID 79"})
-        assert len(old.unhealthy) == 1
+        await until(lambda: reasons(new) == {"nvidia.com/other-1": "XID 79"})
+        assert len(old.ailments) == 1
         await watch.stop()
         assert backend.closed
         assert not watch.is_running
@@ -67,9 +71,9 @@ def test_events_mark_all_boards_and_boards_may_change():
 
 def test_each_change_is_a_list_of_its_own_for_whoever_reads():
     async def work():
-        backend, watch, board = ToldBackend(a_node(2)), HealthWatch(HealthPolicy()), a_board()
+        backend, watch, board = ToldBackend(a_node(2)), HealthWatch(), a_board()
         reader = asyncio.create_task(read(board))
-        watch.show_on([board])
+        watch.show_on([board], HealthPolicy())
         for gpu in (0, 1):
             backend.queue.put_nowait(xid(gpu))
         watch.start(backend, a_node(2))
@@ -83,7 +87,8 @@ def test_each_change_is_a_list_of_its_own_for_whoever_reads():
 
 def test_nothing_is_watched_where_the_policy_says_so(caplog):
     async def work():
-        watch = HealthWatch(HealthPolicy.from_environment({"DP_DISABLE_HEALTHCHECKS": "all"}))
+        watch = HealthWatch()
+        watch.show_on([a_board()], HealthPolicy.of({"DP_DISABLE_HEALTHCHECKS": "all"}))
         watch.start(ToldBackend(a_node(2)), a_node(2))
         assert not watch.is_running
 
@@ -94,8 +99,8 @@ def test_nothing_is_watched_where_the_policy_says_so(caplog):
 
 def test_a_backend_that_breaks_is_logged(caplog):
     async def work():
-        backend, watch = ToldBackend(a_node(2)), HealthWatch(HealthPolicy())
-        watch.show_on([a_board()])
+        backend, watch = ToldBackend(a_node(2)), HealthWatch()
+        watch.show_on([a_board()], HealthPolicy())
         watch.start(backend, a_node(2))
         backend.queue.put_nowait(LookupError("broken"))
         await until(lambda: not watch.is_running)
@@ -109,22 +114,22 @@ def test_a_backend_that_breaks_is_logged(caplog):
 def test_devices_that_could_not_be_watched_are_healthy_once_they_are():
     board = a_board()
 
-    assert apply_event(NOT_STARTED, HealthPolicy(), [board])
-    assert set(board.unhealthy.values()) == {"not watched: no driver"}
-    assert not apply_event(NOT_STARTED, HealthPolicy(), [board])
-    assert not apply_event(xid(1), HealthPolicy(), [board])
-    assert apply_event(READY, HealthPolicy(), [board])
-    assert list(board.unhealthy) == ["nvidia.com/gpu-1"]
-    assert not apply_event(READY, HealthPolicy(), [board])
+    assert apply_event(NOT_STARTED, HealthPolicy(), [board], 0)
+    assert set(reasons(board).values()) == {"not watched: no driver"}
+    assert not apply_event(NOT_STARTED, HealthPolicy(), [board], 0)
+    assert not apply_event(xid(1), HealthPolicy(), [board], 0)
+    assert apply_event(READY, HealthPolicy(), [board], 0)
+    assert list(board.ailments) == ["nvidia.com/gpu-1"]
+    assert not apply_event(READY, HealthPolicy(), [board], 0)
 
 
 def test_a_monitor_that_was_lost_leaves_its_marks():
     board = a_board()
     lost = HealthEvent(HealthKind.MONITOR_LOST, reason="GPU is lost")
 
-    assert apply_event(lost, HealthPolicy(), [board])
-    assert not apply_event(READY, HealthPolicy(), [board])
-    assert len(board.unhealthy) == 2
+    assert apply_event(lost, HealthPolicy(), [board], 0)
+    assert not apply_event(READY, HealthPolicy(), [board], 0)
+    assert len(board.ailments) == 2
 
 
 @pytest.mark.parametrize("event", [xid(0, 31), xid(7)])
@@ -132,6 +137,6 @@ def test_events_that_do_not_count_are_logged_and_change_nothing(event, caplog):
     board = a_board()
 
     with caplog.at_level(logging.INFO):
-        assert not apply_event(event, HealthPolicy(), [board])
+        assert not apply_event(event, HealthPolicy(), [board], 0)
     assert "ignored" in caplog.text
-    assert board.unhealthy == {}
+    assert board.ailments == {}

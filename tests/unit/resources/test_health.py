@@ -8,19 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpu_device_plugin.config.model import HealthSettings, MonitorFailure, XidAction
 from gpu_device_plugin.hardware.model import HealthEvent, HealthKind
 from gpu_device_plugin.resources.health import HealthPolicy, XidList, devices_hit
 from gpu_device_plugin.resources.model import Device
+from gpu_device_plugin.resources.xids import describe_xid
 
 
 def policy(disable: str = "", enable: str = "") -> HealthPolicy:
-    return HealthPolicy.from_environment(
-        {"DP_DISABLE_HEALTHCHECKS": disable, "DP_ENABLE_HEALTHCHECKS": enable}
-    )
+    return HealthPolicy.of({"DP_DISABLE_HEALTHCHECKS": disable, "DP_ENABLE_HEALTHCHECKS": enable})
 
 
 def ignored(policy: HealthPolicy) -> set[int]:
-    return {x for x in (0, 13, 31, 43, 45, 48, 63, 68, 74, 79, 94, 109, 119) if policy.ignores(x)}
+    return {
+        x
+        for x in (0, 13, 31, 43, 45, 48, 63, 68, 74, 79, 94, 109, 119)
+        if policy.action(x) is XidAction.IGNORE
+    }
 
 
 BUILT_IN = {13, 31, 43, 45, 68, 109}
@@ -55,7 +59,7 @@ def test_the_two_variables_make_the_policy(disable, enable, ignores, off):
 
 
 def test_an_absent_variable_is_an_empty_one():
-    assert HealthPolicy.from_environment({}) == policy()
+    assert HealthPolicy.of({}) == policy()
 
 
 def test_words_that_are_no_xid_are_named(caplog):
@@ -113,17 +117,50 @@ def test_an_event_hits_everything_on_its_gpu_or_the_instance_it_names(event, hit
     assert [device.id for device in devices_hit(DEVICES, event)] == hit
 
 
+UNMONITORED = HealthSettings(monitor_failure=MonitorFailure.UNMONITORED)
+
+
 @pytest.mark.parametrize(
-    ("event", "counts"),
+    ("event", "action", "unmonitored"),
     [
-        (HealthEvent(HealthKind.XID, "G0", 79), True),
-        (HealthEvent(HealthKind.XID, "G0", 13), False),
-        (HealthEvent(HealthKind.XID, None, None), True),
-        (HealthEvent(HealthKind.UNMONITORABLE, "G0"), True),
-        (HealthEvent(HealthKind.MONITOR_LOST), True),
-        (HealthEvent(HealthKind.MONITOR_NOT_STARTED), True),
-        (HealthEvent(HealthKind.MONITOR_READY), False),
+        (HealthEvent(HealthKind.XID, "G0", 79), "unhealthy", "unhealthy"),
+        (HealthEvent(HealthKind.XID, "G0", 13), "ignore", "ignore"),
+        (HealthEvent(HealthKind.XID, None, None), "unhealthy", "unhealthy"),
+        (HealthEvent(HealthKind.UNMONITORABLE, "G0"), "unhealthy", "unhealthy"),
+        (HealthEvent(HealthKind.LOST, "G0"), "unhealthy", "unhealthy"),
+        (HealthEvent(HealthKind.MONITOR_LOST), "unhealthy", "warn"),
+        (HealthEvent(HealthKind.MONITOR_NOT_STARTED), "unhealthy", "warn"),
+        (HealthEvent(HealthKind.MONITOR_READY), "ignore", "ignore"),
     ],
 )
-def test_what_counts(event, counts):
-    assert policy().counts(event) is counts
+def test_what_is_done_about_events(event, action, unmonitored):
+    assert policy().action_on(event) == action
+    assert HealthPolicy.of({}, UNMONITORED).action_on(event) == unmonitored
+
+
+@pytest.mark.parametrize(
+    ("xid", "disable", "enable", "configured", "action"),
+    [
+        (94, "", "", "warn", "warn"),
+        (31, "", "", "unhealthy-until-reset", "unhealthy-until-reset"),
+        (79, "", "", "ignore", "ignore"),
+        (79, "79", "", "unhealthy-until-reset", "ignore"),
+        (79, "all", "", "warn", "ignore"),
+        (31, "", "31", "ignore", "unhealthy"),
+        (31, "", "31", "warn", "unhealthy"),
+        (79, "all", "79", "unhealthy-until-reset", "unhealthy-until-reset"),
+        (79, "", "all", "warn", "unhealthy"),
+    ],
+)
+def test_the_variables_win_over_the_configuration(xid, disable, enable, configured, action):
+    settings = HealthSettings(xids={xid: XidAction(configured)})
+    environ = {"DP_DISABLE_HEALTHCHECKS": disable, "DP_ENABLE_HEALTHCHECKS": enable}
+
+    assert HealthPolicy.of(environ, settings).action(xid) == action
+
+
+@pytest.mark.parametrize(
+    ("xid", "text"), [(79, "XID 79 (GPU has fallen off the bus)"), (12345, "XID 12345")]
+)
+def test_xids_are_explained(xid, text):
+    assert describe_xid(xid) == text

@@ -1,0 +1,121 @@
+"""Labels of whole GPUs: product, number, memory, architecture, sharing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gpu_device_plugin.config.model import Config, Sharing, SharingStrategy
+from gpu_device_plugin.hardware.model import Gpu, Platform
+from gpu_device_plugin.labels import keys
+from gpu_device_plugin.labels.model import Facts, Finding, Label, Problem
+from gpu_device_plugin.labels.values import product
+
+GPU_RESOURCE = "nvidia.com/gpu"
+SHARED = "SHARED"
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How the devices of a resource are shared."""
+
+    replicas: int
+    strategy: str
+    suffixes: tuple[str, ...] = ()
+    """What the product's name ends with."""
+
+
+def shares_of(sharing: Sharing, resource: str) -> Shares:
+    """How a resource is shared; the first entry with its name counts."""
+    for entry in sharing.replicated.resources:
+        if entry.name == resource:
+            return Shares(entry.replicas, str(sharing.strategy), () if entry.rename else (SHARED,))
+    return Shares(1, str(SharingStrategy.NONE))
+
+
+NOT_OFFERED = Shares(0, str(SharingStrategy.NONE))
+"""A GPU that is cut into MIG devices is not offered as a whole."""
+
+
+def mode_is_known(gpu: Gpu) -> bool:
+    """Whether it could be read whether MIG is enabled on the GPU."""
+    return gpu.mig_capable or not gpu.mig_problem
+
+
+def whole_gpus(config: Config, facts: Facts) -> Iterator[Finding]:
+    """The GPUs as they are, cut into MIG devices or not."""
+    inventory = facts.node.inventory
+    gpus, platform = inventory.gpus, inventory.platform
+    if not gpus:
+        return
+    models = Counter(gpu.name for gpu in gpus)
+    if len(models) > 1:
+        listed = ", ".join(f"{count} x {name}" for name, count in models.items())
+        yield Problem(f"GPUs of several models ({listed}): the labels gpu.* tell of one of them")
+    for gpu in gpus:
+        if gpu.compute_capability is None:
+            text = f"the compute capability of GPU {gpu.index} cannot be read"
+            yield Problem(text, is_failure=True)
+    if not all(map(mode_is_known, gpus)):
+        text = next(gpu.mig_problem for gpu in gpus if not mode_is_known(gpu))
+        yield Problem(f"the MIG mode of a GPU cannot be read: {text}", is_failure=True)
+    if product(gpus[0].name) is None:
+        yield Problem(f"the name {gpus[0].name!r} has nothing that a label can show")
+    guesses = [_values(config, _with_mode(gpus, is_cut=guess), platform) for guess in (True, False)]
+    for key, value in guesses[1].items():
+        yield Label(key, value if guesses[0].get(key) == value else None)
+
+
+def _with_mode(gpus: Sequence[Gpu], *, is_cut: bool) -> list[Gpu]:
+    """The GPUs as if it were known of all whether MIG is enabled.
+
+    What comes out the same either way needs no MIG mode.
+    """
+    return [gpu if mode_is_known(gpu) else replace(gpu, mig_enabled=is_cut) for gpu in gpus]
+
+
+def _values(config: Config, gpus: Sequence[Gpu], platform: Platform) -> Mapping[str, str | None]:
+    """The labels of one model: that of the first GPU which is not cut, else that of the first.
+
+    DEVIATION: v0.19.3 mixes the labels of all models, and which one prevails is random.
+    """
+    first = next((gpu for gpu in gpus if not gpu.mig_enabled), gpus[0])
+    group = [g for g in gpus if (g.name, g.mig_enabled) == (first.name, first.mig_enabled)]
+    shares = NOT_OFFERED if first.mig_enabled else shares_of(config.sharing, GPU_RESOURCE)
+    memory = next((g.memory_bytes for g in reversed(group) if g.memory_bytes), 0)
+    compute = next((g.compute_capability for g in reversed(group) if g.compute_capability), None)
+    values: dict[str, str | None] = {
+        keys.PRODUCT: product(first.name, *shares.suffixes),
+        keys.COUNT: str(sum(gpu.name == first.name for gpu in gpus)),
+        keys.REPLICAS: str(shares.replicas),
+        keys.SHARING_STRATEGY: shares.strategy,
+    }
+    if memory:
+        values[keys.MEMORY] = str(memory_label(memory, platform))
+    if compute is not None and compute[0] != 0:
+        values[keys.FAMILY] = family(*compute)
+        values[keys.COMPUTE_MAJOR], values[keys.COMPUTE_MINOR] = map(str, compute)
+    return {keys.of(keys.GPU, name): value for name, value in values.items()}
+
+
+def memory_label(size: int, platform: Platform) -> int:
+    """Memory as its label shows it: in whole MiB, but in bytes for vfio, as v0.19.3 has it."""
+    return size if platform is Platform.VFIO else size // 2**20
+
+
+_FAMILIES = {1: "tesla", 2: "fermi", 3: "kepler", 5: "maxwell", 6: "pascal", 9: "hopper"}
+_LATER_FAMILIES = {10: "blackwell", 12: "blackwell", 13: "rubin"}
+
+
+def family(major: int, minor: int) -> str:
+    """The architecture of a compute capability.
+
+    DEVIATION: ``rubin`` is v0.20.0's; v0.19.3 knows no 13.x. That 11.0 (Thor) is ``undefined``
+    is as in both.
+    """
+    if major == 7:
+        return "turing" if minor >= 5 else "volta"
+    if major == 8:
+        return "ada-lovelace" if minor >= 9 else "ampere"
+    return _FAMILIES.get(major) or _LATER_FAMILIES.get(major, "undefined")

@@ -1,0 +1,37 @@
+"""What is known against a device, for the kubelet, the log and for whoever asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+
+class Severity(IntEnum):
+    """How firm a mark is; a firmer one replaces a weaker one, never the other way round."""
+
+    PROVISIONAL = 0
+    """Nothing is known but that the device is not watched; over once it is."""
+    RECOVERABLE = 1
+    """Over after a quiet period, where recovery is switched on."""
+    UNTIL_RESET = 2
+    """Over when the GPU has been reset and is read anew."""
+    LOST = 3
+    """Over when the GPU can be read again, which takes a reset at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ailment:
+    """Why a device is unhealthy."""
+
+    reason: str
+    severity: Severity
+    first: float
+    """Seconds since 1970 of the first event."""
+    last: float
+    """Seconds since 1970 of the newest event."""
+    count: int = 1
+
+    def joined_by(self, other: Ailment) -> Ailment:
+        """This ailment after one more event; the reason is that of the firmest one."""
+        firmer = other if other.severity > self.severity else self
+        return replace(firmer, first=self.first, last=other.last, count=self.count + other.count)

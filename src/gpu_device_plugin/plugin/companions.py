@@ -1,0 +1,163 @@
+"""What goes on beside serving: watching health, learning links, looking for changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+
+from gpu_device_plugin.errors import InitError
+from gpu_device_plugin.hardware.model import Inventory, Links
+from gpu_device_plugin.plugin.board import DeviceBoard
+from gpu_device_plugin.plugin.health import HealthWatch
+from gpu_device_plugin.plugin.node import Node
+from gpu_device_plugin.plugin.preference import LinkedGpus
+from gpu_device_plugin.resources.health import HealthPolicy
+from gpu_device_plugin.threads import in_thread
+
+log = logging.getLogger(__name__)
+
+INIT_RETRY_SECONDS = 30.0
+"""Pause before a driver that could not be used is tried again."""
+SETTLE_SECONDS = 1.0
+"""Time after a reload in which the new registrations come to rest."""
+
+Work = Coroutine[object, object, None]
+
+
+class Companions:
+    """Background tasks of one node; they are exchanged with it, health excepted.
+
+    Args:
+        request_reload: called when everything has to be read anew.
+        adapt_to: called with an inventory that a rescan has found changed.
+        rescan_seconds: pause between rescans; 0 for none.
+    """
+
+    def __init__(
+        self,
+        request_reload: Callable[[], None],
+        adapt_to: Callable[[Inventory], None],
+        rescan_seconds: float,
+    ) -> None:
+        self.health = HealthWatch()
+        self._request_reload = request_reload
+        self._adapt_to = adapt_to
+        self._rescan_seconds = rescan_seconds
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(
+        self,
+        node: Node,
+        boards: Sequence[DeviceBoard],
+        preference: LinkedGpus,
+        policy: HealthPolicy,
+    ) -> None:
+        """Begins all that a node needs."""
+        self.health.show_on(boards, policy)
+        inventory = node.inventory
+        if inventory is None:
+            self._begin("driver", self._await_driver(node))
+            self._begin("health", self.health.stop())
+            return
+        self.health.show_lost(node.gpus)
+        if self._rescan_seconds > 0:
+            self._begin("rescan", self._rescan(node, inventory))
+        if not boards:
+            self._begin("health", self.health.stop())
+            return
+        self._begin("links", _learn_links(node, inventory, preference))
+        if self.health.is_running:
+            self._begin("hand-over", self._hand_over(node, inventory, boards))
+        else:
+            self.health.start(node.backend, inventory)
+
+    async def stop(self) -> None:
+        """Ends all tasks but the watching of health, which the next node takes over."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self, name: str, work: Work) -> None:
+        self._tasks.append(asyncio.create_task(_guarded(name, work), name=name))
+
+    async def _await_driver(self, node: Node) -> None:
+        """Asks for a reload once the driver can be used."""
+        while True:
+            await asyncio.sleep(INIT_RETRY_SECONDS)
+            try:
+                await in_thread("driver", node.backend.read)
+            except InitError as error:
+                log.debug("still waiting for the driver: %s", error)
+            else:
+                log.info("the driver can be used now")
+                self._request_reload()
+                return
+
+    async def _hand_over(
+        self, node: Node, inventory: Inventory, boards: Iterable[DeviceBoard]
+    ) -> None:
+        """Replaces the health monitor of the time before a reload.
+
+        It goes on until the new registrations have settled, so that no event falls between.
+        While it holds the driver, NVML tells what it has known all along; what it tells
+        afterwards is compared with what was planned on.
+        """
+        await asyncio.gather(*(board.first_told() for board in boards))
+        await asyncio.sleep(SETTLE_SECONDS)
+        await self.health.stop()
+        try:
+            now = await in_thread("read", node.backend.read)
+        except InitError as error:
+            log.warning("after the reload: %s", error)
+            self._request_reload()
+            return
+        if now.keeping_lost(inventory) == inventory:
+            self.health.start(node.backend, inventory)
+        else:
+            log.info("the hardware has changed: reloading once more")
+            self._request_reload()
+
+    async def _rescan(self, node: Node, inventory: Inventory) -> None:
+        """Looks for changed hardware again and again.
+
+        NVML looks anew only while nobody uses it, so the health monitor pauses meanwhile.
+        """
+        problem = ""
+        while True:
+            await asyncio.sleep(self._rescan_seconds)
+            was_watching = self.health.is_running
+            await self.health.stop()
+            try:
+                now = (await in_thread("rescan", node.backend.read)).keeping_lost(inventory)
+            except InitError as error:
+                if str(error) != problem:
+                    log.warning("the hardware cannot be read anew: %s", error)
+                problem, now = str(error), inventory
+            if now != inventory:
+                self._adapt_to(now)
+                return
+            if was_watching:
+                self.health.start(node.backend, inventory)
+
+
+async def _learn_links(node: Node, inventory: Inventory, preference: LinkedGpus) -> None:
+    """Reads the links between GPUs beside everything else."""
+    stopped = asyncio.Event()
+    try:
+        links = await in_thread("links", lambda: node.backend.read_links(inventory, stopped.is_set))
+    except InitError as error:
+        links = Links(problems=(str(error),))
+    finally:
+        stopped.set()
+    preference.set_links(links)
+    await preference.prepare()
+
+
+async def _guarded(name: str, work: Work) -> None:
+    """Lets nothing end a background task unnoticed."""
+    try:
+        await work
+    except Exception:
+        log.exception("the task %s failed", name)

@@ -1,0 +1,39 @@
+"""The link to the chosen configuration, replaced in one step."""
+
+from __future__ import annotations
+
+import os
+
+
+def leads_to(link: str, target: str) -> bool:
+    """Whether a path ends up at the very file that a target ends up at."""
+    return is_usable(link) and os.path.realpath(link) == os.path.realpath(target)
+
+
+def is_usable(link: str) -> bool:
+    """Whether a path, followed to its end, is there to be read."""
+    return os.path.exists(link) and not os.path.isdir(link)
+
+
+def replace_link(link: str, target: str) -> None:
+    """Lets a path be a link to a target, whatever file or link, dangling or not, it was before.
+
+    At no moment is there nothing at that path. DEVIATION: k8s-device-plugin v0.19.3 removes the
+    old link first, and fails if that is dangling.
+
+    Raises:
+        OSError: the directory is missing or cannot be written, or the path is a directory.
+    """
+    directory, name = os.path.split(link)
+    # One fixed name: what a run that was killed has left is used up by the next.
+    fresh = os.path.join(directory, f".{name}.new")
+    try:
+        os.unlink(fresh)
+    except FileNotFoundError:
+        pass
+    os.symlink(target, fresh)
+    try:
+        os.replace(fresh, link)
+    except OSError:
+        os.unlink(fresh)
+        raise
