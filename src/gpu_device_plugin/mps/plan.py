@@ -58,7 +58,9 @@ def is_shared(resource: Resource) -> bool:
     return any(device.is_replicated for device in resource.devices)
 
 
-def refuse_impossible(config: Config, inventory: Inventory, plan: Plan) -> None:
+def refuse_impossible(
+    config: Config, inventory: Inventory, plan: Plan, *, count_clients: bool = True
+) -> None:
     """Refuses what no daemon can be had for, so that nothing waits for one.
 
     DEVIATION: k8s-device-plugin v0.19.3 starts daemons for MIG devices, Tegra and WSL, though
@@ -85,7 +87,8 @@ def refuse_impossible(config: Config, inventory: Inventory, plan: Plan) -> None:
                     "and MPS cannot be used with MIG devices",
                     "disable MIG (nvidia-smi -mig 0), or use sharing.timeSlicing",
                 )
-            _refuse_too_many(resource, device)
+            if count_clients:
+                _refuse_too_many(resource, device)
 
 
 def max_clients(compute_capability: tuple[int, int] | None) -> int:

@@ -34,6 +34,8 @@ class Node:
     """None if the driver cannot be used and waiting is allowed."""
     plan: Plan
     settings: AllocationSettings
+    needs_mps: bool = False
+    """Whether shared resources wait for MPS daemons."""
     init_problem: str = ""
 
     @property
@@ -117,14 +119,37 @@ class NodeReader:
             log.warning("%s", warning)
         injectors = tuple[Injector, ...]()
         if config.uses_cdi():
-            injectors = (_set_up_cdi(config, self.cdi, inventory, plan, channels),)
+            injectors += (_set_up_cdi(config, self.cdi, inventory, plan, channels),)
+        needs_mps = _uses_mps(expanded, inventory, plan)
+        if needs_mps:
+            injectors += (_mps_injector(expanded),)
         return Node(
             config=config,
             backend=backend,
             inventory=inventory,
             plan=plan,
             settings=AllocationSettings.of(expanded, channels, injectors),
+            needs_mps=needs_mps,
         )
+
+
+def _uses_mps(config: Config, inventory: Inventory, plan: Plan) -> bool:
+    if config.sharing.mps is None:
+        return False
+    from gpu_device_plugin.mps.plan import (  # noqa: PLC0415 - only where it is used
+        refuse_impossible,
+        uses_mps,
+    )
+
+    # How many clients a GPU takes is for mps-control-daemon to say.
+    refuse_impossible(config, inventory, plan, count_clients=False)
+    return uses_mps(config)
+
+
+def _mps_injector(config: Config) -> Injector:
+    from gpu_device_plugin.plugin.mps import mps_injector  # noqa: PLC0415 - only where it is used
+
+    return mps_injector(config)
 
 
 def _set_up_cdi(

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
+from typing import Protocol
 
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.kubelet.client import KubeletUnreachable, RegistrationRefused, register
@@ -29,9 +30,34 @@ FIRST_STREAM = 30.0
 Register = Callable[[str, str, str], Awaitable[None]]
 
 
+class Gate(Protocol):
+    """Something that has to be there before a resource can be served, such as an MPS daemon."""
+
+    async def ready(self) -> None:
+        """Returns when it is there; logs what it waits for."""
+        ...
+
+    async def lost(self) -> str:
+        """Returns, with the reason, when it has gone again."""
+        ...
+
+
+class OpenGate:
+    """Nothing has to be there."""
+
+    async def ready(self) -> None:
+        """At once."""
+
+    async def lost(self) -> str:
+        """Never."""
+        never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        return await never
+
+
 class State(StrEnum):
     """How far a resource has come."""
 
+    GATED = "waiting for what it needs"
     WAITING = "waiting for the kubelet"
     REGISTERED = "registered"
     REFUSED = "refused by the kubelet"
@@ -49,6 +75,7 @@ class ServedResource:
         kubelet: KubeletSocket,
         socket_path: str,
         register_with: Register = register,
+        gate: Gate | None = None,
     ) -> None:
         self.service = service
         self.state = State.WAITING
@@ -57,6 +84,7 @@ class ServedResource:
         self._kubelet = kubelet
         self._socket_path = socket_path
         self._register = register_with
+        self._gate = gate or OpenGate()
         self._server: UnixServer = plugin_server(service)
         self._task: asyncio.Task[None] | None = None
         self._poked = asyncio.Event()
@@ -92,13 +120,15 @@ class ServedResource:
         unreachable, refused, failed = Backoff(0.1, 5), Backoff(2, 30), Backoff(1, 30)
         while True:
             try:
+                await self._wait_for_gate()
                 await self._wait_for_kubelet()
                 await self._serve()
                 unreachable.reset()
                 refused.reset()
                 failed.reset()
-                await self._until_lost()
-                continue
+                if await self._until_lost():
+                    continue
+                pause = 0.0
             except KubeletUnreachable as error:
                 pause = unreachable.next()
                 self._give_up(State.WAITING, error, pause, quiet=unreachable.attempts > 1)
@@ -121,6 +151,11 @@ class ServedResource:
         self.state = state
         level = logging.DEBUG if quiet else logging.ERROR
         log.log(level, "%s resource=%s: %s; next attempt in %.1f s", state, self.name, error, pause)
+
+    async def _wait_for_gate(self) -> None:
+        if self.state is not State.REGISTERED:
+            self.state = State.GATED
+        await self._gate.ready()
 
     async def _wait_for_kubelet(self) -> None:
         if not self._kubelet.is_wanted or self._kubelet.identity() is not None:
@@ -147,8 +182,28 @@ class ServedResource:
         self.state = State.REGISTERED
         log.info("registered resource=%s devices=%d", self.name, self.service.resource.size)
 
-    async def _until_lost(self) -> None:
-        """Returns when the kubelet has to be told of this resource once more."""
+    async def _until_lost(self) -> bool:
+        """Returns when this resource has to be registered once more.
+
+        Returns:
+            Whether it can go on being served meanwhile; not so when its gate has closed.
+        """
+        kubelet = asyncio.create_task(self._kubelet_lost(), name=f"registration {self.name}")
+        gate = asyncio.create_task(self._gate.lost(), name=f"gate {self.name}")
+        try:
+            await asyncio.wait({kubelet, gate}, return_when=asyncio.FIRST_COMPLETED)
+            if not gate.done():
+                return True
+            self.state = State.GATED
+            log.warning("not served any more resource=%s: %s", self.name, gate.result())
+            return False
+        finally:
+            kubelet.cancel()
+            gate.cancel()
+            await asyncio.gather(kubelet, gate, return_exceptions=True)
+
+    async def _kubelet_lost(self) -> None:
+        """Returns when the kubelet does not reach this resource any more."""
         while True:
             self._poked.clear()
             if self._loss() is not None:

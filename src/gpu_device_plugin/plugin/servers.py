@@ -9,7 +9,7 @@ from gpu_device_plugin.plugin.board import DeviceBoard
 from gpu_device_plugin.plugin.kubelet_socket import Identity, KubeletSocket, plugin_socket_path
 from gpu_device_plugin.plugin.node import Node
 from gpu_device_plugin.plugin.preference import LinkedGpus
-from gpu_device_plugin.plugin.served import ServedResource
+from gpu_device_plugin.plugin.served import Gate, ServedResource
 from gpu_device_plugin.plugin.service import ResourceService
 from gpu_device_plugin.resources.model import Resource
 
@@ -77,9 +77,16 @@ class Servers:
     def _add(self, resource: Resource, node: Node, preference: LinkedGpus) -> ServedResource:
         service = ResourceService(DeviceBoard(resource), node.settings, preference, node.policy)
         path = plugin_socket_path(resource.socket_name, self._directory)
-        served = ServedResource(service, self._kubelet, path)
+        gate = _mps_gate(resource) if node.needs_mps else None
+        served = ServedResource(service, self._kubelet, path, gate=gate)
         self._served[resource.name] = served
         return served
 
     async def _retire(self, names: Iterable[str]) -> None:
         await asyncio.gather(*(self._served.pop(name).retire(RETIRE_SECONDS) for name in names))
+
+
+def _mps_gate(resource: Resource) -> Gate:
+    from gpu_device_plugin.plugin.mps import MpsReadiness  # noqa: PLC0415 - only where it is used
+
+    return MpsReadiness(resource)
