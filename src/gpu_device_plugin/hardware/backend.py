@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from typing import Protocol
 
 from gpu_device_plugin.errors import InitError
@@ -83,17 +84,27 @@ class NvmlBackend:
         from gpu_device_plugin.hardware.nvml_health import NvmlMonitor  # noqa: PLC0415 - 3 MB
 
         loop = asyncio.get_running_loop()
-        events: asyncio.Queue[HealthEvent] = asyncio.Queue()
+        events: asyncio.Queue[HealthEvent | None] = asyncio.Queue()
+
+        def in_loop(call: Callable[[], None]) -> None:
+            # A monitor that is left behind may outlive the loop.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(call)
 
         def emit(event: HealthEvent) -> None:
-            loop.call_soon_threadsafe(events.put_nowait, event)
+            in_loop(lambda: events.put_nowait(event))
 
         ended = asyncio.Event()
+
+        def end() -> None:
+            ended.set()
+            events.put_nowait(None)
+
         monitor = NvmlMonitor(self._library, inventory, emit)
-        monitor.start(lambda: loop.call_soon_threadsafe(ended.set))
+        monitor.start(lambda: in_loop(end))
         try:
-            while True:
-                yield await events.get()
+            while (event := await events.get()) is not None:
+                yield event
         finally:
             monitor.stop()
             try:

@@ -76,7 +76,12 @@ class NvmlMonitor:
                 self._stop.wait(pause)
 
     def _watch(self, undo: ExitStack) -> None:
-        events = pynvml.nvmlEventSetCreate()
+        try:
+            events = pynvml.nvmlEventSetCreate()
+        except pynvml.NVMLError_NotSupported:
+            log.warning("GPU health is not watched: the driver has no events")
+            self._stop.set()
+            return
         undo.callback(_free, events)
         owners = self._register(events)
         while not self._stop.is_set():
