@@ -138,19 +138,23 @@ async def rpcs(report: Report, rounds: int) -> None:
 
 
 def allocation(report: Report, rounds: int) -> None:
-    resource = shared_resource(8, 1000)
-    ids = list(resource.ids())
-    prefer_replicas(resource, ids, [], 1)
-    times, floors = [], []
-    for _ in range(rounds):
-        begin = time.perf_counter()
-        prefer_replicas(resource, ids, [], 4)
-        middle = time.perf_counter()
-        set(ids)
-        times.append((middle - begin) * 1000)
-        floors.append((time.perf_counter() - middle) * 1000)
-    floor = f"a set of the ids {statistics.median(floors):.3f} ms"
-    report.line("distributed allocation, 8,000 replicas", statistics.median(times), "ms", 2, floor)
+    """Preferred allocations of replicas, against merely collecting the ids that may be taken."""
+    for gpus, replicas, size, limit in ((8, 1000, 4, 2.0), (16, 16384, 64, 100.0)):
+        resource = shared_resource(gpus, replicas)
+        ids = list(resource.ids())
+        for policy in AllocationPolicy:
+            prefer_replicas(resource, ids, [], 1, policy)
+            times, floors = list[float](), list[float]()
+            for _ in range(max(5, rounds * 8000 // len(ids))):
+                begin = time.perf_counter()
+                prefer_replicas(resource, ids, [], size, policy)
+                middle = time.perf_counter()
+                set(ids)
+                times.append((middle - begin) * 1000)
+                floors.append((time.perf_counter() - middle) * 1000)
+            floor = f"a set of the ids {statistics.median(floors):.3f} ms"
+            what = f"{policy} allocation of {size} of {len(ids):,} replicas"
+            report.line(what, statistics.median(times), "ms", limit, floor)
 
 
 async def lists(report: Report, rounds: int) -> None:

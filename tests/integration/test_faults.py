@@ -165,7 +165,7 @@ def test_while_watching(tmp_path, monkeypatch, function, error, outcome):
 
     news = run(first_news())
     gpu_1, gpu_3 = node.truth.gpus[1].uuid, node.truth.gpus[3].uuid
-    said = {
+    said: dict[tuple[HealthKind, str | None] | None, str] = {
         (HealthKind.XID, gpu_3): "watched",
         (HealthKind.UNMONITORABLE, gpu_1): "unhealthy",
         (HealthKind.MONITOR_NOT_STARTED, None): "all unhealthy until it works",
@@ -186,7 +186,7 @@ def test_while_running(tmp_path, monkeypatch, function, error, outcome):
     )
 
     async def news() -> list[tuple[HealthKind, str | None]]:
-        seen = []
+        seen: list[tuple[HealthKind, str | None]] = []
         async with aclosing(node.backend.health_events(node.truth)) as events:
             async for event in events:
                 if event.kind is HealthKind.MONITOR_READY and not seen:
