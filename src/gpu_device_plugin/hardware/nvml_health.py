@@ -42,6 +42,8 @@ class NvmlMonitor:
         self._emit = emit
         self._stop = threading.Event()
         self._watching = False
+        self._waited = False
+        """Whether a wait has succeeded since the last failure."""
 
     def start(self, ended: Callable[[], object]) -> None:
         """Begins to watch; calls back, in the thread, when that has ended."""
@@ -67,8 +69,8 @@ class NvmlMonitor:
                     self._watch(undo)
             except (NvmlError, InitError) as error:
                 kind = HealthKind.MONITOR_LOST if self._watching else HealthKind.MONITOR_NOT_STARTED
-                failures = 0 if self._watching else failures
-                self._watching = False
+                failures = 0 if self._waited else failures
+                self._watching = self._waited = False
                 pause = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)]
                 failures += 1
                 log.error("GPU health is not watched: %s; next attempt in %g s", error, pause)
@@ -84,19 +86,16 @@ class NvmlMonitor:
             return
         undo.callback(_free, events)
         owners = self._register(events)
+        self._watching = True
+        self._emit(HealthEvent(HealthKind.MONITOR_READY))
         while not self._stop.is_set():
             try:
                 data = pynvml.nvmlEventSetWait(events, WAIT_MS)
             except pynvml.NVMLError_Timeout:
-                self._mark_watching()
+                self._waited = True
                 continue
-            self._mark_watching()
+            self._waited = True
             self._handle(data, owners)
-
-    def _mark_watching(self) -> None:
-        if not self._watching:
-            self._watching = True
-            self._emit(HealthEvent(HealthKind.MONITOR_READY))
 
     def _register(self, events: Any) -> dict[int | None, str]:
         """Puts every GPU into the event set; returns UUIDs by handle."""

@@ -7,6 +7,7 @@ and whoever does not read at all delays nobody.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 
@@ -14,6 +15,11 @@ from gpu_device_plugin.kubelet import api
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
 from gpu_device_plugin.plugin.ailment import Ailment, Severity
 from gpu_device_plugin.resources.model import Device, Resource
+
+log = logging.getLogger(__name__)
+
+KUBELET_LIMIT = 4 * 2**20
+"""Bytes of the longest message that a kubelet takes (grpc-go's default)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -150,6 +156,12 @@ class DeviceBoard:
         if self._encoded is None:
             # Encoded messages of one type can be put one behind the other: repeated fields add up.
             self._encoded = b"".join(self._chunks.values())
+            if len(self._encoded) > KUBELET_LIMIT:
+                log.error(
+                    "the list of %d devices takes %.1f MiB, more than the kubelet's 4 MiB: it "
+                    "will close the stream; configure fewer replicas resource=%s",
+                    *(self.resource.size, len(self._encoded) / 2**20, self.resource.name),
+                )
         return self._encoded
 
     def _publish(self) -> None:

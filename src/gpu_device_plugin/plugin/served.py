@@ -24,6 +24,9 @@ GRACE = 1.0
 A kubelet that starts removes all sockets of its directory first and makes its own last; within
 that time its new socket shows and everything is registered there."""
 
+LASTING = 60.0
+"""Seconds after which a registration counts as one that has lasted."""
+
 FIRST_STREAM = 30.0
 """Seconds after a registration in which the kubelet is expected to open a stream."""
 
@@ -88,6 +91,8 @@ class ServedResource:
         self._server: UnixServer = plugin_server(service)
         self._task: asyncio.Task[None] | None = None
         self._poked = asyncio.Event()
+        self._registered_at = 0.0
+        self._losses = Backoff(GRACE, 30)
 
     @property
     def name(self) -> str:
@@ -178,6 +183,7 @@ class ServedResource:
             return
         self.registered_with = self._kubelet.identity()
         self.service.streams_ended.clear()
+        self._registered_at = asyncio.get_running_loop().time()
         await self._register(self._kubelet.path, os.path.basename(self._socket_path), self.name)
         self.state = State.REGISTERED
         log.info("registered resource=%s devices=%d", self.name, self.service.resource.size)
@@ -207,12 +213,19 @@ class ServedResource:
         while True:
             self._poked.clear()
             if self._loss() is not None:
-                await asyncio.sleep(GRACE)
+                await asyncio.sleep(self._patience())
                 reason = self._loss()
                 if reason is not None:
                     log.warning("registering again resource=%s: %s", self.name, reason)
                     return
             await self._next_change()
+
+    def _patience(self) -> float:
+        """How long to wait before a loss counts; longer each time if nothing lasts."""
+        now = asyncio.get_running_loop().time()
+        if now - self._registered_at > LASTING:
+            self._losses.reset()
+        return max(GRACE, self._losses.next())
 
     async def _next_change(self) -> None:
         """Waits for a poke, for the end of the last stream, or in vain for the first one."""

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_device_plugin.config.model import DeviceSelector, Resources
+from gpu_device_plugin.config.model import DeviceSelector, ResourcePattern, Resources
 from gpu_device_plugin.config.testing import load_text
 
-NOT_NAMES = "custom names (rename) are not supported (renameByDefault decides)"
-NOT_DEVICES = "selecting devices is not supported (all devices are shared)"
+CURE = "unless extensions.honourNames is true"
+NOT_NAMES = f"custom names (rename) are ignored (renameByDefault decides, {CURE})"
+NOT_DEVICES = f"the selection of devices is ignored (all are shared, {CURE})"
 
 
 @pytest.mark.parametrize("section", ["gpus", "mig"])
@@ -14,7 +15,7 @@ def test_custom_resources_are_dropped_with_a_warning(section: str) -> None:
     loaded = load_text(f"resources: {{{section}: [{{pattern: '*', name: x}}]}}")
     assert loaded.config.resources == Resources()
     assert [str(w) for w in loaded.warnings] == [
-        "f.yaml: resources: custom resource names are not supported, ignored"
+        f"f.yaml: resources: custom resource names are ignored ({CURE})"
     ]
 
 
@@ -79,6 +80,34 @@ def test_each_section_has_its_own_warnings() -> None:
         "sharing.mps",
         "sharing.timeSlicing",
     ]
+
+
+@pytest.mark.parametrize("section", ["timeSlicing", "mps"])
+def test_nothing_is_dropped_where_it_is_to_be_honoured(section: str) -> None:
+    items = "[{name: gpu, replicas: 2, devices: [0], rename: slice}, {name: b, replicas: 3}]"
+    text = f"""
+        resources: {{gpus: [{{pattern: '*A100*', name: a100}}], mig: [{{pattern: '1g*', name: s}}]}}
+        sharing: {{{section}: {{renameByDefault: true, resources: {items}}}}}
+        extensions: {{honourNames: true}}
+    """
+    loaded = load_text(text)
+    assert not loaded.warnings
+    assert loaded.config.resources == Resources(
+        (ResourcePattern("*A100*", "nvidia.com/a100"),), (ResourcePattern("1g*", "nvidia.com/s"),)
+    )
+    first, second = loaded.config.sharing.replicated.resources
+    assert first.shared_name == "nvidia.com/slice"
+    assert first.devices == DeviceSelector(all=False, references=("0",))
+    assert second.shared_name == "nvidia.com/b.shared"
+
+
+@pytest.mark.parametrize("value", ["false", "null"])
+def test_no_honour_is_the_default(value: str) -> None:
+    loaded = load_text(
+        f"resources: {{gpus: [{{pattern: '*', name: x}}]}}\nextensions: {{honourNames: {value}}}"
+    )
+    assert loaded.config.resources == Resources()
+    assert loaded.warnings
 
 
 def test_bad_values_are_errors_even_though_they_would_be_dropped() -> None:

@@ -10,7 +10,7 @@ import pytest
 from gpu_device_plugin.config.decode import MOST_WARNINGS, decode
 from gpu_device_plugin.config.durations import INFINITE
 from gpu_device_plugin.config.keys import SCHEMA
-from gpu_device_plugin.config.model import Config, Extensions, ResourcePattern
+from gpu_device_plugin.config.model import Config, ResourcePattern
 from gpu_device_plugin.config.schema import build, walk
 from gpu_device_plugin.errors import ConfigError
 
@@ -75,14 +75,6 @@ def test_unknown_versions(version: str, shown: str) -> None:
 @pytest.mark.parametrize("version", ["1", "1.0", "true"])
 def test_a_version_that_is_no_text_is_an_error(version: str) -> None:
     assert error(f"version: {version}").startswith("f.yaml:1: version: the ")
-
-
-def test_the_extensions_are_a_mapping_without_keys_yet() -> None:
-    assert value("extensions: {}", "extensions") == Extensions()
-    assert warnings("extensions:\n  later: {on: true}\n") == [
-        "f.yaml:2: extensions.later: unknown key, ignored"
-    ]
-    assert error("extensions: 1") == "f.yaml:1: extensions: the number 1 where a mapping belongs"
 
 
 # --- values
@@ -554,7 +546,7 @@ def test_warnings_are_in_the_order_of_lines_and_not_too_many() -> None:
 
 def test_every_field_of_the_model_has_a_key_and_the_reverse() -> None:
     for path, key in [("", SCHEMA), *walk(SCHEMA)]:
-        if not key.children and path != "extensions":
+        if not key.children:
             continue
         assert key.build is not None, path
         if isinstance(key.build, type):

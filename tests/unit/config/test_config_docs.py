@@ -111,6 +111,7 @@ def test_the_schema_is_a_schema() -> None:
 
 
 ITEM = {"name": "gpu", "replicas": 2}
+UUID = "GPU-b2f4a1c6-0000-4000-8000-0123456789ab"
 
 
 @pytest.mark.parametrize(
@@ -125,6 +126,14 @@ ITEM = {"name": "gpu", "replicas": 2}
         {"sharing": {"mps": {"resources": [ITEM | {"devices": 2, "replicas": 4.0}]}}},
         {"resources": {"gpus": [{"pattern": "*", "name": "nvidia.com/gpu"}], "mig": None}},
         {"imex": {"channelIDs": [0], "required": True}},
+        {"extensions": None},
+        {"extensions": {"honourNames": None, "gpus": None, "sharing": None, "health": None}},
+        {"extensions": {"gpus": {"include": [0, "1", "0:1", UUID, "*A100*"], "exclude": []}}},
+        {"extensions": {"sharing": [{"strategy": "exclusive", "mig": ["1g*"], "rename": "a"}]}},
+        {"extensions": {"sharing": [{"gpus": [0], "strategy": "mps", "replicas": 2}]}},
+        {"extensions": {"health": {"xids": {"79": "warn", "0": "ignore"}}}},
+        {"extensions": {"health": {"monitorFailure": "unmonitored", "recovery": None}}},
+        {"extensions": {"health": {"recovery": {"enabled": True, "quietPeriod": "1m30s"}}}},
     ],
 )
 def test_what_the_schema_accepts_loads(document: Any) -> None:
@@ -153,6 +162,28 @@ def test_what_the_schema_accepts_loads(document: Any) -> None:
         {"sharing": {"mps": {"resources": [ITEM | {"devices": 0}]}}},
         {"resources": {"gpus": [{"pattern": "*"}]}},
         {"imex": {"channelIDs": ["0"]}},
+        {"extensions": []},
+        {"extensions": {"honourNames": "yes"}},
+        {"extensions": {"gpus": {"include": []}}},
+        {"extensions": {"gpus": {"include": None}}},
+        {"extensions": {"gpus": {"exclude": 0}}},
+        {"extensions": {"gpus": {"exclude": [-1]}}},
+        {"extensions": {"gpus": {"exclude": ["GPU-7"]}}},
+        {"extensions": {"gpus": {"exclude": ["0-3"]}}},
+        {"extensions": {"gpus": {"exclude": [None]}}},
+        {"extensions": {"sharing": [{}]}},
+        {"extensions": {"sharing": [{"strategy": "shared", "replicas": 2}]}},
+        {"extensions": {"sharing": [{"strategy": "mps", "replicas": 1}]}},
+        {"extensions": {"sharing": [{"strategy": "exclusive", "gpus": None}]}},
+        {"extensions": {"sharing": [{"strategy": "exclusive", "mig": [1]}]}},
+        {"extensions": {"health": {"xids": ["79"]}}},
+        {"extensions": {"health": {"xids": {"all": "warn"}}}},
+        {"extensions": {"health": {"xids": {"079": "warn"}}}},
+        {"extensions": {"health": {"xids": {"79": "panic"}}}},
+        {"extensions": {"health": {"xids": {"79": None}}}},
+        {"extensions": {"health": {"monitorFailure": True}}},
+        {"extensions": {"health": {"recovery": {"quietPeriod": 300}}}},
+        {"extensions": {"health": {"recovery": {"quietPeriod": "-5m"}}}},
     ],
 )
 def test_what_does_not_load_the_schema_refuses(document: Any) -> None:

@@ -9,12 +9,12 @@ from support.configs import a_config, time_sliced
 from support.inventories import a_gpu, a_mig_device, a_node, cut_gpu
 
 from gpu_device_plugin.config.model import (
-    DeviceSelector,
     ReplicatedResource,
     ReplicatedResources,
     Sharing,
+    SharingStrategy,
 )
-from gpu_device_plugin.errors import ConfigError, HardwareError
+from gpu_device_plugin.errors import HardwareError
 from gpu_device_plugin.hardware.model import Inventory, MigProfile, Platform, UnreadableGpu
 from gpu_device_plugin.resources.defaults import mig_resource_name, with_default_resources
 from gpu_device_plugin.resources.model import Plan
@@ -178,48 +178,6 @@ def test_sharing_of_a_resource_that_is_not_there_changes_nothing():
     assert offered(plan(a_node(1), config)) == {GPU: ["GPU-0"]}
 
 
-def entry(replicas: int, devices: DeviceSelector, rename: str = "") -> ReplicatedResource:
-    return ReplicatedResource(GPU, replicas, rename, devices)
-
-
-@pytest.mark.parametrize(
-    ("entries", "ids"),
-    [
-        ([entry(2, DeviceSelector(all=False, count=1))], ["GPU-0::0", "GPU-0::1", "GPU-1"]),
-        (
-            [entry(2, DeviceSelector(all=False, references=("1",)))],
-            ["GPU-0", "GPU-1::0", "GPU-1::1"],
-        ),
-        (
-            [entry(2, DeviceSelector(), ""), entry(3, DeviceSelector(all=False, count=1))],
-            ["GPU-0::0", "GPU-0::1", "GPU-0::2", "GPU-1::0", "GPU-1::1"],
-        ),
-    ],
-)
-def test_selected_devices_are_replicated_and_the_others_stay(entries, ids):
-    config = replace(a_config(), sharing=Sharing(ReplicatedResources(resources=tuple(entries))))
-
-    got = offered(plan(a_node(2), config))[GPU]
-
-    assert got == ids
-
-
-@pytest.mark.parametrize(
-    ("selector", "message"),
-    [
-        (DeviceSelector(all=False, count=3), "3 devices are asked for, the node has 2"),
-        (DeviceSelector(all=False, references=("7",)), r"no device '7' \(there are 0 \(GPU-0\)"),
-    ],
-)
-def test_selecting_what_is_not_there_is_an_error(selector, message):
-    config = replace(
-        a_config(), sharing=Sharing(ReplicatedResources(resources=(entry(2, selector),)))
-    )
-
-    with pytest.raises(ConfigError, match=message):
-        plan(a_node(2), config)
-
-
 @pytest.mark.parametrize(
     ("sharing", "single"),
     [
@@ -233,6 +191,24 @@ def test_one_replica_is_the_limit_where_the_configuration_or_mps_says_so(sharing
     got = plan(a_node(1), replace(a_config(), sharing=sharing))
 
     assert got.resources[0].requires_single is single
+
+
+@pytest.mark.parametrize(
+    ("sharing", "strategy"),
+    [
+        (Sharing(), SharingStrategy.NONE),
+        (time_sliced(2), SharingStrategy.TIME_SLICING),
+        (time_sliced(2, name="nvidia.com/other"), SharingStrategy.NONE),
+        (
+            Sharing(mps=ReplicatedResources(resources=(ReplicatedResource(GPU, 2),))),
+            SharingStrategy.MPS,
+        ),
+    ],
+)
+def test_a_resource_knows_how_it_is_shared(sharing, strategy):
+    got = plan(a_node(1), replace(a_config(), sharing=sharing))
+
+    assert got.resources[0].sharing is strategy
 
 
 def test_default_resources_follow_the_strategy():
