@@ -42,7 +42,7 @@ layers: $(READY) ## Check that imports go down the layers
 	$(BIN)/lint-imports
 
 docs: $(READY) ## Check that generated documentation is current
-	$(BIN)/python tools/generate_docs.py --check
+	@for tool in tools/generate_*.py; do $(BIN)/python $$tool --check || exit 1; done
 
 bench: $(READY) ## Measure speed and memory, each against a floor of the same run
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

@@ -26,7 +26,7 @@ from gpu_device_plugin.resources.health import HealthPolicy
 from gpu_device_plugin.resources.model import Plan
 from gpu_device_plugin.threads import in_thread
 from gpu_device_plugin.watch.directories import DirectoryWatch
-from gpu_device_plugin.watch.signals import on_signals
+from gpu_device_plugin.watch.signals import on_signals, run_until
 
 log = logging.getLogger(__name__)
 
@@ -73,16 +73,9 @@ class Supervisor:
         """
         on_signals(stop=self._on_stop, reload=self._on_reload)
         watch = self._watch_directories()
-        life = asyncio.create_task(self._live(), name="supervisor")
-        end = asyncio.create_task(self._stop.wait(), name="stop signal")
         try:
-            await asyncio.wait({life, end}, return_when=asyncio.FIRST_COMPLETED)
-            if life.done():
-                life.result()
+            await run_until(self._stop, "supervisor", self._live())
         finally:
-            life.cancel()
-            end.cancel()
-            await asyncio.gather(life, end, return_exceptions=True)
             watch.stop()
             await self._beside.stop()
             await asyncio.gather(self._beside.health.stop(), self._servers.stop())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 
@@ -18,3 +18,21 @@ def on_signals(
         loop.add_signal_handler(number, stop, number)
     if reload is not None:
         loop.add_signal_handler(signal.SIGHUP, reload)
+
+
+async def run_until(stop: asyncio.Event, name: str, life: Coroutine[object, object, None]) -> None:
+    """Runs a coroutine until it ends by itself, or until the event comes and it is cancelled.
+
+    Raises:
+        Exception: whatever the coroutine ends with.
+    """
+    work = asyncio.create_task(life, name=name)
+    end = asyncio.create_task(stop.wait(), name="stop signal")
+    try:
+        await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            work.result()
+    finally:
+        work.cancel()
+        end.cancel()
+        await asyncio.gather(work, end, return_exceptions=True)

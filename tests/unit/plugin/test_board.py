@@ -28,6 +28,14 @@ def health(encoded: bytes) -> dict[str, str]:
     return {d.ID: d.health for d in pb.ListAndWatchResponse.FromString(encoded).devices}
 
 
+async def nothing_follows(lists) -> None:
+    following = asyncio.ensure_future(anext(lists))
+    await asyncio.sleep(0)
+    assert not following.done()
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+
+
 ALL_HEALTHY = {"A": "Healthy", "B::0": "Healthy", "B::1": "Healthy"}
 
 
@@ -63,11 +71,7 @@ def test_a_slow_stream_gets_the_newest_state_only():
             told.mark_unhealthy([A], XID_48)
             told.mark_unhealthy([B], XID_79)
             assert set(health(await anext(lists)).values()) == {"Unhealthy"}
-            following = asyncio.ensure_future(anext(lists))
-            await asyncio.sleep(0)
-            assert not following.done()
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+            await nothing_follows(lists)
 
     run(work())
 
@@ -81,11 +85,7 @@ def test_marking_again_is_no_news_but_counts():
             await anext(lists)
             assert told.mark_unhealthy([A], XID_79) == []
             assert told.ailments == {"A": Ailment("XID 48", Severity.RECOVERABLE, 1, 2, count=2)}
-            following = asyncio.ensure_future(anext(lists))
-            await asyncio.sleep(0)
-            assert not following.done()
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+            await nothing_follows(lists)
 
     run(work())
 
@@ -138,11 +138,7 @@ def test_exchanged_devices_are_one_list_and_what_stays_keeps_its_health():
             assert health(await anext(lists)) == {"A": "Unhealthy", "C": "Healthy"}
             assert list(told.ailments) == ["A"]
             told.update(Resource("nvidia.com/gpu", (A, new)))
-            following = asyncio.ensure_future(anext(lists))
-            await asyncio.sleep(0)
-            assert not following.done()
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+            await nothing_follows(lists)
 
     run(work())
 
