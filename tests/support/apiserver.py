@@ -357,25 +357,27 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for item in first:
             self._send_event("ADDED", item)
+        wants_bookmarks = self.api.bookmarks and seen.query.get("allowWatchBookmarks") == "true"
         seconds = min(float(seen.query.get("timeoutSeconds", "60")), self.api.longest_watch)
         ended = threading.Event()
         timer = threading.Timer(seconds, ended.set)
         timer.daemon = True
         timer.start()
+        marked = since
         try:
             while self.api.is_serving(generation) and not ended.is_set():
                 with store.changed:
                     events = list(store.events_after(since, seen.path, name))
                     if not events:
-                        if self.api.bookmarks and seen.query.get("allowWatchBookmarks") == "true":
+                        if wants_bookmarks:
                             since = max(since, store.version)
                         store.changed.wait(0.05)
                 for event in events:
                     since = event.version
                     self._send_event(event.kind, event.item)
-                if not events and since > int(given or 0):
+                if wants_bookmarks and not events and since > marked:
                     self._bookmark(seen.path, since)
-                    given = str(since)
+                    marked = since
         except Refusal as refusal:
             self._send_event("ERROR", refusal.status)
         finally:

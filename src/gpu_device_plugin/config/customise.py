@@ -1,6 +1,6 @@
-"""Custom resource names and selections of devices, which the shipped programs do not support.
+"""Custom resource names and selections of devices, which count only if that is asked for.
 
-They are checked and then dropped, as k8s-device-plugin v0.19.3 does (api/config/v1/config.go,
+Else they are checked and then dropped, as k8s-device-plugin v0.19.3 does (api/config/v1/config.go,
 DisableResourceNamingInConfig).
 """
 
@@ -19,16 +19,22 @@ from gpu_device_plugin.config.model import (
 from gpu_device_plugin.config.names import shared_name
 
 EVERY_DEVICE = DeviceSelector()
+CURE = "unless extensions.honourNames is true"
 
 
 def disable_customisation(
     config: Config, file: str = ""
 ) -> tuple[Config, tuple[ConfigWarning, ...]]:
-    """The configuration without custom names and selections, and a warning for what was lost."""
+    """The configuration without custom names and selections, and a warning for what was lost.
+
+    With ``extensions.honourNames`` nothing is.
+    """
+    if config.extensions.honour_names:
+        return config, ()
     warnings: list[ConfigWarning] = []
     if config.resources.gpus or config.resources.mig:
         place = Place(file, path="resources")
-        warnings.append(ConfigWarning(place, "custom resource names are not supported, ignored"))
+        warnings.append(ConfigWarning(place, "custom resource names are ignored", CURE))
     sharing = config.sharing
     time_slicing = _disable(sharing.time_slicing, Place(file, path="sharing.timeSlicing"), warnings)
     mps = sharing.mps and _disable(sharing.mps, Place(file, path="sharing.mps"), warnings)
@@ -55,12 +61,12 @@ def _disable(
     if any(before.rename != after.rename for before, after in pairs):
         warnings.append(
             ConfigWarning(
-                place, "custom names (rename) are not supported", "renameByDefault decides"
+                place, "custom names (rename) are ignored", f"renameByDefault decides, {CURE}"
             )
         )
     if any(before.devices != after.devices for before, after in pairs):
         warnings.append(
-            ConfigWarning(place, "selecting devices is not supported", "all devices are shared")
+            ConfigWarning(place, "the selection of devices is ignored", f"all are shared, {CURE}")
         )
     return replace(section, resources=kept)
 

@@ -17,6 +17,7 @@ from gpu_device_plugin.config.keys import SCHEMA
 from gpu_device_plugin.config.readers import mapping, read_leaf, sequence
 from gpu_device_plugin.config.schema import Form, Key, Null, build
 from gpu_device_plugin.config.text import quote
+from gpu_device_plugin.errors import ConfigError
 
 VERSION = "v1"
 MOST_WARNINGS = 50
@@ -93,7 +94,7 @@ class _Decoder:
             self._fill_one(child, entries[name], below, values)
         for child in key.children:
             if child.required and child.name not in seen:
-                raise place.error(f"{quote(child.name)} is missing", _near_miss(child, entries))
+                raise place.error(f"{quote(child.name)} is missing", _missing_hint(child, entries))
 
     def _fill_one(self, key: Key, node: Node, place: Place, values: dict[str, Any]) -> None:
         if node.value is None and key.null is not Null.FAILS:
@@ -117,8 +118,12 @@ class _Decoder:
         objects = []
         for index, item in enumerate(items):
             values: dict[str, Any] = {}
-            self.fill(key, item, place.item(index, item.line), values)
-            objects.append(build(key, values))
+            at = place.item(index, item.line)
+            self.fill(key, item, at, values)
+            try:
+                objects.append(build(key, values))
+            except ConfigError as error:
+                raise at.error(error.message, error.hint) from None
         return tuple(objects)
 
     def _warn_repeated(self, key: Key, node: Node, place: Place) -> None:
@@ -143,7 +148,9 @@ def _fill_null(key: Key, values: dict[str, Any]) -> None:
         values[key.field] = ""
 
 
-def _near_miss(key: Key, entries: Mapping[str, Node]) -> str:
-    """A hint for a required key that is there in another spelling."""
+def _missing_hint(key: Key, entries: Mapping[str, Node]) -> str:
+    """A hint for a required key, which may be there in another spelling."""
     other = next((name for name in entries if name.lower() == key.name.lower()), "")
-    return f"{quote(other)} must be written {key.name} here" if other else ""
+    if other:
+        return f"{quote(other)} must be written {key.name} here"
+    return f"allowed: {', '.join(key.allowed)}" if key.allowed else ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gpu_device_plugin.config.flags import dashed
 from gpu_device_plugin.config.keys import SCHEMA
+from gpu_device_plugin.config.keys_extensions import EXTENSIONS
 from gpu_device_plugin.config.options import PROGRAMS, Option
 from gpu_device_plugin.config.schema import Key, walk
 from gpu_device_plugin.config.text import choices, closest, fold
@@ -15,11 +16,12 @@ def hint_for(parent: Key, name: str) -> str:
     """What may have been meant by a key below the parent; empty if nothing comes near."""
     children = {child.name for child in parent.children}
     near = closest(name, children)
-    if fold(near) == fold(name):
+    if fold(near) == fold(name) or (near and parent.ours):
         return f"did you mean {near}?"
     homes = list(_homes(name))
     if homes:
-        return f"it belongs to {choices(homes)}"
+        originals = [home for home in homes if not _is_ours(home)]
+        return f"it belongs to {choices(originals or homes)}"
     paths = list(_respelled(name))
     if paths:
         return f"did you mean {choices(paths)}?"
@@ -36,6 +38,10 @@ def _homes(name: str) -> Iterator[str]:
     for path, key in walk(SCHEMA):
         if key.name == name:
             yield path.rpartition(".")[0] or "the top level"
+
+
+def _is_ours(path: str) -> bool:
+    return path.partition(".")[0] == EXTENSIONS.name
 
 
 def _respelled(name: str) -> Iterator[str]:

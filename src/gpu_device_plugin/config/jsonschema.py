@@ -22,7 +22,7 @@ DURATION = r"^(infinite|[-+]?(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|\u00b5s|\u03bc
 
 Schema = dict[str, Any]
 
-_LITERALS = {"false": False, "true": True, "v1": "v1", "all": "all"}
+_LITERALS = {"false": False, "true": True} | {w: w for w in ("v1", "all", "unhealthy", "5m")}
 """Defaults of keys, which are words, as they would stand in a file."""
 _FIXED: dict[Form, Schema] = {
     Form.BOOL: {"type": "boolean"},
@@ -54,6 +54,21 @@ _FIXED: dict[Form, Schema] = {
             },
         ]
     },
+}
+_ITEMS: dict[Form, Schema] = {
+    Form.GPUS: {
+        "anyOf": [
+            {"type": "integer", "minimum": 0},
+            {
+                "type": "string",
+                "anyOf": [
+                    {"pattern": f"^{selectors.REFERENCE}$"},
+                    {"pattern": selectors.MODEL, "not": {"pattern": f"^{selectors.UUID_PREFIX}"}},
+                ],
+            },
+        ]
+    },
+    Form.PATTERNS: {"type": "string"},
 }
 
 
@@ -94,25 +109,30 @@ def _default(key: Key, option: Option | None) -> Any:
 
 
 def _value(key: Key, path: str, allowed: list[str]) -> Schema:
-    if key.form is Form.OBJECT:
-        return _mapping(key, path)
-    if key.form is Form.OBJECTS:
-        least: Schema = {"minItems": key.minimum} if key.minimum else {}
-        return {"type": "array", "items": _mapping(key, path + "[]"), **least}
-    if key.form is Form.INTEGER:
-        return {"type": "integer", "minimum": key.minimum, "maximum": INT64_MAX}
-    if key.form in _FIXED:
-        return _FIXED[key.form]
-    text: Schema = {"type": "string"} | ({"enum": allowed} if allowed else {})
-    if key.form is Form.CHOICES:
-        return {
-            "type": "object",
-            "patternProperties": {f"^{NUMBER}$": text},
-            "additionalProperties": False,
-        }
-    if key.form is Form.TEXTS:
-        return {"anyOf": [text, {"type": "array", "items": text}]}
-    return text
+    least: Schema = {"minItems": key.minimum} if key.minimum else {}
+    match key.form:
+        case Form.OBJECT:
+            return _mapping(key, path)
+        case Form.OBJECTS:
+            return {"type": "array", "items": _mapping(key, path + "[]"), **least}
+        case Form.GPUS | Form.PATTERNS:
+            return {"type": "array", "items": _ITEMS[key.form], **least}
+        case Form.INTEGER:
+            return {"type": "integer", "minimum": key.minimum, "maximum": INT64_MAX}
+        case Form.TEXT | Form.CHOICE | Form.TEXTS | Form.CHOICES:
+            return _words(key.form, {"type": "string"} | ({"enum": allowed} if allowed else {}))
+        case _:
+            return _FIXED[key.form]
+
+
+def _words(form: Form, word: Schema) -> Schema:
+    """A word, a list of words, or words by number."""
+    if form is Form.CHOICES:
+        words: Schema = {f"^{NUMBER}$": word}
+        return {"type": "object", "patternProperties": words, "additionalProperties": False}
+    if form is Form.TEXTS:
+        return {"anyOf": [word, {"type": "array", "items": word}]}
+    return word
 
 
 def _mapping(key: Key, path: str) -> Schema:

@@ -93,7 +93,7 @@ def _patterns(name: str, what: str) -> Key:
         name,
         name,
         Form.OBJECTS,
-        help=f"Names of resources for {what}. Checked, then ignored with a warning.",
+        help=f"Names of resources for {what}. Ignored unless honourNames is true.",
         default="by the MIG strategy",
         exact=True,
         build=model.ResourcePattern,
@@ -123,7 +123,7 @@ _RESOURCES = Key(
     "resources",
     Form.OBJECT,
     Null.KEEPS,
-    help="Names of resources. Custom names are not supported; the keys are there for old files.",
+    help="Names of resources. They count only if extensions.honourNames is true.",
     build=model.Resources,
     children=(_patterns("gpus", "GPUs by product"), _patterns("mig", "MIG devices by profile")),
 )
@@ -152,7 +152,7 @@ _REPLICATED = Key(
             "rename",
             Form.NAME,
             Null.FAILS,
-            help="Another name for the replicas. Checked, then ignored with a warning.",
+            help="Another name for the replicas. Ignored unless honourNames is true.",
             default="as renameByDefault says",
         ),
         Key(
@@ -160,7 +160,7 @@ _REPLICATED = Key(
             "devices",
             Form.SELECTOR,
             Null.FAILS,
-            help="Which devices are shared. Checked; anything but all is ignored with a warning.",
+            help="Which devices are shared. Taken for all unless honourNames is true.",
             default="all",
         ),
         Key(

@@ -120,3 +120,10 @@ def _hidden(config: Config, file: str) -> Iterator[ConfigWarning]:
     if sharing.mps is not None and sharing.time_slicing.resources:
         place = Place(file, path="sharing.timeSlicing")
         yield ConfigWarning(place, "without effect beside sharing.mps")
+    entries = config.extensions.sharing
+    takes_all = (i for i, entry in enumerate(entries) if entry.selects_everything)
+    first = next(takes_all, len(entries))
+    for number in range(first + 1, len(entries)):
+        place = Place(file, path=f"extensions.sharing[{number}]")
+        message = f"without effect after extensions.sharing[{first}], which selects every device"
+        yield ConfigWarning(place, message)

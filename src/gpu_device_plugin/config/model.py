@@ -223,9 +223,42 @@ class HealthSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuSelection:
+    """``extensions.gpus``: which GPUs are offered at all; what is excluded is not included."""
+
+    include: tuple[str, ...] | None = None
+    """Indices, UUIDs and model patterns, as in the two below; None for every GPU."""
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSharing:
+    """An entry of ``extensions.sharing``; the first one that selects a device decides over it."""
+
+    strategy: SharingStrategy
+    """`NONE` is written ``exclusive``."""
+    gpus: tuple[str, ...] | None = None
+    """None for every GPU."""
+    mig: tuple[str, ...] | None = None
+    """Patterns of the profiles of MIG devices, which are then all that is selected."""
+    replicas: int = 0
+    rename: str = ""
+    fail_requests_greater_than_one: bool | None = None
+
+    @property
+    def selects_everything(self) -> bool:
+        """Whether nothing is left for later entries, on whatever node."""
+        return self.mig is None and (self.gpus is None or "*" in self.gpus)
+
+
+@dataclass(frozen=True, slots=True)
 class Extensions:
     """``extensions``: settings that k8s-device-plugin lacks."""
 
+    honour_names: bool = False
+    """Whether custom resource names and selections of devices count."""
+    gpus: GpuSelection = field(default_factory=GpuSelection)
+    sharing: tuple[GpuSharing, ...] = ()
     health: HealthSettings = field(default_factory=HealthSettings)
 
 
@@ -244,6 +277,11 @@ class Config:
     def device_list_strategies(self) -> tuple[DeviceListStrategy, ...]:
         """The strategies in effect; raises ValueError before validation has passed."""
         return tuple(DeviceListStrategy(s) for s in self.flags.plugin.device_list_strategy or ())
+
+    def uses_mps(self) -> bool:
+        """Whether any device may be shared through MPS."""
+        others = (entry.strategy for entry in self.extensions.sharing)
+        return SharingStrategy.MPS in {self.sharing.strategy, *others}
 
     def uses_cdi(self) -> bool:
         """Whether any strategy needs CDI specifications."""

@@ -68,6 +68,18 @@ CHOICE_OPTIONS = (
         ),
         category=CHOICE,
     ),
+    Option(
+        name="validate-config",
+        kind=Kind.BOOL,
+        default=False,
+        env=("VALIDATE_CONFIG",),
+        help=(
+            "Check a configuration as nvidia-device-plugin does before switching to it; one with "
+            "an error is refused, and the last good one stays."
+        ),
+        category=CHOICE,
+        ours=True,
+    ),
 )
 
 SIGNAL_OPTIONS = (
@@ -94,7 +106,10 @@ SIGNAL_OPTIONS = (
         default="nvidia-device-plugin",
         env=("PROCESS_TO_SIGNAL",),
         metavar="NAME",
-        help="The process that gets it, by the first argument of its command line.",
+        help=(
+            "The process that gets it, by the first argument of its command line, or by the name "
+            "of its program or script."
+        ),
         category=SIGNAL,
     ),
 )

@@ -162,7 +162,7 @@ def _read_choice(key: Key, node: Node, place: Place) -> str:
     for value in key.allowed:
         if node.value == value:
             return value
-    raise place.error(f"{shown(node)} is not one of the choices", _allowed(key, place))
+    raise place.error(f"{shown(node)} is not allowed", _allowed(key, place))
 
 
 def _read_choices(key: Key, node: Node, place: Place) -> Mapping[int, str]:
@@ -175,6 +175,29 @@ def _read_choices(key: Key, node: Node, place: Place) -> Mapping[int, str]:
             raise below.error(f"{quote(name)} is not a number", "allowed: 0, 1, 2 and so on")
         choices[int(name)] = _read_choice(key, item, below)
     return choices
+
+
+def _read_gpus(key: Key, node: Node, place: Place) -> tuple[str, ...]:
+    return tuple(_gpu(item, at) for item, at in _items(key, node, place, "a list of GPUs"))
+
+
+def _gpu(node: Node, place: Place) -> str:
+    try:
+        return selectors.gpu(node.value)
+    except ValueError as error:
+        raise place.error(f"{shown(node)} {error}", f"allowed: {selectors.GPU_RULE}") from None
+
+
+def _read_patterns(key: Key, node: Node, place: Place) -> tuple[str, ...]:
+    items = _items(key, node, place, "a list of patterns")
+    return tuple(_read_text(key, item, at) for item, at in items)
+
+
+def _items(key: Key, node: Node, place: Place, wanted: str) -> list[tuple[Node, Place]]:
+    items = sequence(node, place, wanted)
+    if len(items) < (key.minimum or 0):
+        raise place.error("the list is empty", "leave the key out to select everything")
+    return [(item, place.item(index, item.line)) for index, item in enumerate(items)]
 
 
 def _read_period(key: Key, node: Node, place: Place) -> int:
@@ -199,4 +222,6 @@ _READERS: Mapping[Form, Callable[[Key, Node, Place], Any]] = {
     Form.CHOICE: _read_choice,
     Form.CHOICES: _read_choices,
     Form.PERIOD: _read_period,
+    Form.GPUS: _read_gpus,
+    Form.PATTERNS: _read_patterns,
 }

@@ -7,11 +7,16 @@ from typing import Any
 
 from gpu_device_plugin.config import selectors
 from gpu_device_plugin.config.durations import format_duration
+from gpu_device_plugin.config.keys_extensions import EXCLUSIVE
 from gpu_device_plugin.config.model import (
     AllocationPolicy,
     Config,
+    Extensions,
     Flags,
     GfdFlags,
+    GpuSelection,
+    GpuSharing,
+    HealthSettings,
     Imex,
     PluginFlags,
     ReplicatedResource,
@@ -19,6 +24,7 @@ from gpu_device_plugin.config.model import (
     ResourcePattern,
     Resources,
     Sharing,
+    SharingStrategy,
 )
 
 _ESCAPES = {
@@ -50,6 +56,7 @@ def _config(config: Config) -> dict[str, Any]:
         "resources": _resources(config.resources),
         "sharing": _sharing(config.sharing),
         "imex": _imex(config.imex),
+        **_without_empty(extensions=_extensions(config.extensions)),
     }
 
 
@@ -138,6 +145,43 @@ def _resource(item: ReplicatedResource) -> dict[str, Any]:
 
 def _imex(imex: Imex) -> dict[str, Any]:
     return _without_empty(channelIDs=list(imex.channel_ids), required=imex.required)
+
+
+def _extensions(extensions: Extensions) -> dict[str, Any]:
+    return _without_empty(
+        honourNames=extensions.honour_names,
+        gpus=_selection(extensions.gpus),
+        sharing=[_gpu_sharing(entry) for entry in extensions.sharing],
+        health=_health(extensions.health),
+    )
+
+
+def _selection(selection: GpuSelection) -> dict[str, Any]:
+    return _without_empty(include=selection.include, exclude=selection.exclude)
+
+
+def _gpu_sharing(entry: GpuSharing) -> dict[str, Any]:
+    exclusive = entry.strategy is SharingStrategy.NONE
+    return {
+        **_without_null(gpus=entry.gpus, mig=entry.mig),
+        "strategy": EXCLUSIVE if exclusive else entry.strategy,
+        **_without_empty(replicas=entry.replicas, rename=entry.rename),
+        **_without_null(failRequestsGreaterThanOne=entry.fail_requests_greater_than_one),
+    }
+
+
+def _health(health: HealthSettings) -> dict[str, Any]:
+    if health == HealthSettings():
+        return {}
+    recovery = health.recovery
+    return {
+        **_without_empty(xids={str(number): action for number, action in health.xids.items()}),
+        "monitorFailure": health.monitor_failure,
+        "recovery": {
+            "enabled": recovery.enabled,
+            "quietPeriod": format_duration(recovery.quiet_period),
+        },
+    }
 
 
 def _without_null(**members: Any) -> dict[str, Any]:

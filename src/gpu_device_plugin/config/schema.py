@@ -24,6 +24,8 @@ class Form(StrEnum):
     CHOICE = "one of several words"
     CHOICES = "mapping of numbers to words"
     PERIOD = "duration with a unit"
+    GPUS = "list of GPUs"
+    PATTERNS = "list of patterns"
 
 
 class Null(StrEnum):

@@ -18,6 +18,9 @@ _HYPHENATED = rf"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
 _UUID = rf"(?:{_HYPHENATED}|{_HEX}{{32}}|\{{{_HYPHENATED}\}}|[uU][rR][nN]:[uU][uU][iI][dD]:{_HYPHENATED})"
 REFERENCE = rf"(?:[0-9]+|[0-9]+:[0-9]+|GPU-{_UUID}|MIG-{_UUID}|MIG-GPU-{_UUID}/[0-9]+/[0-9]+)"
 """An index, a MIG index or a UUID, as a regular expression."""
+UUID_PREFIX = "(?:GPU|MIG)-"
+MODEL = "[*A-Za-z]"
+"""What every pattern of models holds somewhere."""
 
 
 def reference(value: object) -> str:
@@ -32,6 +35,33 @@ def reference(value: object) -> str:
     if number is None or not 0 <= number <= UINT64_MAX:
         raise ValueError("not a reference to a device")
     return str(number)
+
+
+GPU_RULE = (
+    "indices of GPUs, indices of MIG devices as 0:1, UUIDs, and patterns of models such as *A100*"
+)
+"""What a message says is allowed where GPUs are selected."""
+
+
+def gpu(value: object) -> str:
+    """An item of a list of GPUs: a reference, or a pattern of the names of products.
+
+    Raises:
+        ValueError: it selects nothing.
+    """
+    if isinstance(value, str) and not re.fullmatch(REFERENCE, value):
+        if re.match(UUID_PREFIX, value):
+            raise ValueError("is not a UUID")
+        if not re.search(MODEL, value):
+            raise ValueError("is neither a reference nor a pattern")
+        return value
+    try:
+        text = reference(value)
+    except ValueError:
+        raise ValueError("selects no GPU") from None
+    return (
+        ":".join(part.lstrip("0") or "0" for part in text.split(":")) if text[0].isdigit() else text
+    )
 
 
 def to_json(selector: DeviceSelector) -> str | int | list[str]:

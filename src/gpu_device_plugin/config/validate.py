@@ -51,9 +51,11 @@ def validate_plugin(config: Config, nvml_loadable: Callable[[], bool]) -> None:
 
 
 def _check_mps(config: Config) -> None:
-    if config.sharing.strategy is not SharingStrategy.MPS:
+    """As for `sharing.mps`; beside single GPUs with MPS others may well be cut into MIG devices."""
+    if not config.uses_mps():
         return
-    if config.flags.mig_strategy == MigStrategy.MIXED:
+    whole_node = config.sharing.strategy is SharingStrategy.MPS
+    if whole_node and config.flags.mig_strategy == MigStrategy.MIXED:
         raise _error(
             Program.DEVICE_PLUGIN,
             "mig-strategy",
@@ -64,7 +66,7 @@ def _check_mps(config: Config) -> None:
         raise _error(
             Program.DEVICE_PLUGIN,
             "mps-root",
-            "required by sharing.mps, but empty",
+            f"required by {'sharing.mps' if whole_node else 'extensions.sharing'}, but empty",
             "the directory of mps-control-daemon on the host, by default /run/nvidia/mps",
         )
 

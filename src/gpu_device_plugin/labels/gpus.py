@@ -53,10 +53,9 @@ def whole_gpus(config: Config, facts: Facts) -> Iterator[Finding]:
     if len(models) > 1:
         listed = ", ".join(f"{count} x {name}" for name, count in models.items())
         yield Problem(f"GPUs of several models ({listed}): the labels gpu.* tell of one of them")
-    for gpu in gpus:
-        if gpu.compute_capability is None:
-            text = f"the compute capability of GPU {gpu.index} cannot be read"
-            yield Problem(text, is_failure=True)
+    mute = ", ".join(str(gpu.index) for gpu in gpus if gpu.compute_capability is None)
+    if mute:
+        yield Problem(f"no compute capability can be read of GPU {mute}", is_failure=True)
     if not all(map(mode_is_known, gpus)):
         text = next(gpu.mig_problem for gpu in gpus if not mode_is_known(gpu))
         yield Problem(f"the MIG mode of a GPU cannot be read: {text}", is_failure=True)

@@ -39,7 +39,7 @@ def mig_devices(config: Config, facts: Facts) -> Iterator[Finding]:
         return
     yield Label(keys.MIG_STRATEGY, strategy)
     inventory = facts.node.inventory
-    problem = next((gpu.mig_problem for gpu in inventory.gpus if gpu.mig_problem), "")
+    problem = next(filter(None, map(_problem_of, inventory.gpus)), "")
     if problem:
         yield Problem(f"MIG devices cannot be read: {problem}", is_failure=True)
     if strategy == MigStrategy.MIXED:
@@ -50,6 +50,13 @@ def mig_devices(config: Config, facts: Facts) -> Iterator[Finding]:
             yield Label(keys.of(keys.GPU, name), None)
     else:
         yield from _single(config, inventory)
+
+
+def _problem_of(gpu: Gpu) -> str:
+    """Why it is not known what a GPU is cut into; empty if it is."""
+    if any(device.profile.memory_gib == 0 for device in gpu.mig_devices):
+        return f"the memory of GPU {gpu.index}, by which profiles are called, is not known"
+    return gpu.mig_problem
 
 
 def _mixed(config: Config, inventory: Inventory) -> Iterator[Finding]:

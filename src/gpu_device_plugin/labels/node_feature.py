@@ -148,7 +148,7 @@ class NodeFeatureOutput:
             metadata["ownerReferences"] = self._owners
             if not self._owners:
                 del metadata["ownerReferences"]
-        features = {"flags": {}, "attributes": {}, "instances": {}}
+        features: JsonObject = {"flags": {}, "attributes": {}, "instances": {}}
         spec = {"features": features, "labels": dict(labels)}
         return {**found, "metadata": metadata, "spec": spec}
 

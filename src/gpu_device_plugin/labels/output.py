@@ -7,16 +7,22 @@ import logging
 import os
 import stat
 import sys
-import tempfile
+import threading
 from collections.abc import Mapping
 from typing import IO, Protocol
 
 from gpu_device_plugin.errors import UserError
+from gpu_device_plugin.threads import in_thread
 
 log = logging.getLogger(__name__)
 
 MODE = 0o644
 """Of a feature file: NFD's worker reads it as another user."""
+REFRESH_PASSES = 10
+"""After so many passes without a change a file is replaced all the same, so that its age shows
+that somebody looks after it (v0.19.3 replaces it at every pass)."""
+LAST_WRITE_SECONDS = 1.0
+"""How long the end of the program waits for a file system that hangs."""
 
 
 class OutputError(UserError):
@@ -65,6 +71,10 @@ class FileOutput:
         """
         self._path = os.path.abspath(path)
         self._keep = keep
+        self._left_alone = 0
+        """Passes in a row that had nothing to write."""
+        self._lock = threading.Lock()
+        self._is_withdrawn = False
 
     @property
     def place(self) -> str:
@@ -74,34 +84,41 @@ class FileOutput:
     async def publish(self, labels: Mapping[str, str]) -> bool:
         """Replaces the file, unless it holds just these labels already."""
         content = render(labels).encode("ascii")
-        if self._is_current(content):
-            return False
+        return await in_thread("write", lambda: self._put(content))
+
+    def _put(self, content: bytes) -> bool:
+        with self._lock:
+            is_current = self._is_current(content)
+            self._left_alone += 1
+            if not self._is_withdrawn and (not is_current or self._left_alone >= REFRESH_PASSES):
+                self._replace(content)
+                self._left_alone = 0
+            return not is_current
+
+    def _replace(self, content: bytes) -> None:
         directory, name = os.path.split(self._path)
-        temporary = ""
+        # The leading dot keeps NFD from reading half a file; in the same directory the rename
+        # works on any mount, and no other directory need be writable.
+        temporary = os.path.join(directory, f".{name}.{os.urandom(4).hex()}")
         try:
-            # The leading dot keeps NFD from reading half a file; in the same directory the
-            # rename works on any mount, and no other directory need be writable.
-            number, temporary = tempfile.mkstemp(prefix=f".{name}", dir=directory)
-            with open(number, "wb") as file:
-                os.fchmod(number, MODE)
-                file.write(content)
-                file.flush()
-                os.fsync(number)
+            _write(temporary, content)
             os.replace(temporary, self._path)
         except OSError as error:
-            if temporary:
-                _remove(temporary)
+            _remove(temporary)
             raise OutputError(
                 f"labels cannot be written to {self._path}: {error.strerror}",
-                _HINTS.get(error.errno or 0, "")
-                or "--output-file (GFD_OUTPUT_FILE) names the file",
+                _HINTS.get(error.errno or 0) or "--output-file (GFD_OUTPUT_FILE) names the file",
             ) from None
-        return True
 
     async def withdraw(self) -> None:
         """Removes the file, as its labels would stay on the node otherwise."""
         if self._keep:
             return
+        # A pass that was cut short may still be writing.
+        is_quiet = self._lock.acquire(timeout=LAST_WRITE_SECONDS)
+        self._is_withdrawn = True
+        if is_quiet:
+            self._lock.release()
         try:
             os.unlink(self._path)
         except FileNotFoundError:
@@ -115,18 +132,23 @@ class FileOutput:
         """There is nothing to let go of."""
 
     def _is_current(self, content: bytes) -> bool:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            number = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            number = os.open(self._path, flags)
         except OSError:
             return False
-        with open(number, "rb") as file:
+        try:
             found = os.fstat(number)
             return (
                 stat.S_ISREG(found.st_mode)
                 and stat.S_IMODE(found.st_mode) == MODE
                 and found.st_size == len(content)
-                and file.read(len(content) + 1) == content
+                and os.read(number, len(content) + 1) == content
             )
+        except OSError:
+            return False
+        finally:
+            os.close(number)
 
 
 class StreamOutput:
@@ -174,8 +196,19 @@ _HINTS = {
 }
 
 
+def _write(path: str, content: bytes) -> None:
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE)
+    with open(number, "wb") as file:
+        os.fchmod(number, MODE)  # whatever the umask is
+        file.write(content)
+        file.flush()
+        os.fsync(number)
+
+
 def _remove(path: str) -> None:
     try:
         os.unlink(path)
+    except FileNotFoundError:
+        return
     except OSError as error:
         log.debug("%s stays behind: %s", path, error.strerror)

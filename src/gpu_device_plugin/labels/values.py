@@ -39,7 +39,7 @@ def mend(value: str) -> str | None:
     """
     if is_value(value):
         return value
-    return value.strip(_EDGES)[:LONGEST].rstrip(_EDGES) or None
+    return sanitise(value).strip(_EDGES)[:LONGEST].rstrip(_EDGES) or None
 
 
 def product(model: str, *suffixes: str) -> str | None:

@@ -100,7 +100,8 @@ class MpsDaemon:
             What could not be undone.
         """
         withdraw(self.files.started)
-        problems = await end_daemon(self._tool, self.files, unseen_too=self._is_started)
+        is_unseen = self._is_started and self.pid is None
+        problems = await end_daemon(self._tool, self.files, unseen_too=is_unseen)
         self._is_started = False
         self.pid = None
         if self._tail is not None:

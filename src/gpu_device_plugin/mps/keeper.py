@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from gpu_device_plugin.mps.daemon import MpsDaemon, StartFailed, Surroundings
 from gpu_device_plugin.mps.plan import DaemonSpec
@@ -27,7 +27,9 @@ class DaemonKeeper:
         spec: DaemonSpec,
         around: Surroundings,
         changed: Callable[[], None],
+        *,
         clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """Prepares a daemon.
 
@@ -36,6 +38,7 @@ class DaemonKeeper:
             around: what it needs.
             changed: called whenever `is_up` has changed.
             clock: seconds that go on steadily.
+            pause: waits for so many seconds.
         """
         self.spec = spec
         self.is_up = False
@@ -43,6 +46,7 @@ class DaemonKeeper:
         self._daemon = MpsDaemon(spec, around)
         self._changed = changed
         self._clock = clock
+        self._pause = pause
         self._failures = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -86,4 +90,4 @@ class DaemonKeeper:
             log.error("resource=%s %s; next attempt in %g s", self.spec.resource, problem, pause)
             for trouble in await self._daemon.stop():
                 log.error("resource=%s %s", self.spec.resource, trouble)
-            await asyncio.sleep(pause)
+            await self._pause(pause)

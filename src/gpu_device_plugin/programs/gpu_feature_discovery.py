@@ -1,24 +1,103 @@
-"""``gpu-feature-discovery``: its options; the program itself is not part of this release yet."""
+"""``gpu-feature-discovery``: labels the node with what its GPUs are."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import sys
 from collections.abc import Sequence
 
+from gpu_device_plugin import __version__
+from gpu_device_plugin.config.durations import INFINITE
 from gpu_device_plugin.config.grammar import Parsed
-from gpu_device_plugin.config.options import Program
-from gpu_device_plugin.errors import UserError
-from gpu_device_plugin.programs.common import run_program
+from gpu_device_plugin.config.model import Config, GfdFlags
+from gpu_device_plugin.config.options import PROGRAMS, Program
+from gpu_device_plugin.config.render import render
+from gpu_device_plugin.config.validate import validate_labels
+from gpu_device_plugin.hardware.node_facts import open_source
+from gpu_device_plugin.labels.facts import FactReader
+from gpu_device_plugin.labels.output import FileOutput, Output, StreamOutput
+from gpu_device_plugin.labels.service import LabelService, Work
+from gpu_device_plugin.programs.common import load_config, run_program
+
+log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the program and exits."""
-    sys.exit(run_program(Program.GPU_FEATURE_DISCOVERY, refuse, argv))
+    sys.exit(run_program(Program.GPU_FEATURE_DISCOVERY, label, argv))
 
 
-def refuse(_: Parsed) -> None:
-    """Says that there is nothing behind the options yet."""
-    raise UserError(
-        "gpu-feature-discovery is not part of this release yet",
-        "use the one of k8s-device-plugin v0.19.3 beside this nvidia-device-plugin",
+def label(parsed: Parsed) -> None:
+    """Labels the node until a signal comes, or once.
+
+    Raises:
+        UserError: the node cannot be labelled.
+    """
+    log.info("starting gpu-feature-discovery v%s", __version__)
+
+    async def serve() -> None:
+        await LabelService(lambda: set_up(parsed)).run()
+
+    asyncio.run(serve())
+
+
+def set_up(parsed: Parsed) -> Work:
+    """What the configuration comes to, which is read anew.
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+    """
+    config = load_config(parsed)
+    validate_labels(config, parsed)
+    log.info("running with configuration:\n%s", render(config))
+    return Work(config, make_reader(parsed, config), make_output(parsed, config))
+
+
+def make_reader(parsed: Parsed, config: Config) -> FactReader:
+    """How the node is read."""
+    flags = config.flags.gfd or GfdFlags()
+    machine_file = flags.machine_type_file or ""
+    options = PROGRAMS[Program.GPU_FEATURE_DISCOVERY]
+    return FactReader(
+        source=open_source(config.flags.device_discovery_strategy or "", parsed.text("simulate")),
+        machine_type_file=machine_file,
+        use_machine_of_source=machine_file == options.option("machine-type-file").default,
+        tolerates_no_driver=not config.flags.fail_on_init_error,
+    )
+
+
+def make_output(parsed: Parsed, config: Config) -> Output:
+    """Where the labels go.
+
+    Raises:
+        ConfigError: the Kubernetes API cannot be used as told.
+    """
+    if config.flags.use_node_feature_api:
+        return _node_feature(parsed)
+    flags = config.flags.gfd or GfdFlags()
+    if not flags.output_file:
+        return StreamOutput()
+    # As in the original the file stays if nothing would bring it back after a restart.
+    is_lasting = bool(flags.oneshot) or flags.sleep_interval == INFINITE
+    keep = is_lasting or parsed.values.get("keep-output-file") is True
+    return FileOutput(flags.output_file, keep=keep)
+
+
+def _node_feature(parsed: Parsed) -> Output:
+    from gpu_device_plugin.kube.access import load_access  # noqa: PLC0415 - not for files
+    from gpu_device_plugin.kube.client import KubeClient  # noqa: PLC0415 - as above
+    from gpu_device_plugin.labels.node_feature import NodeFeatureOutput  # noqa: PLC0415 - as above
+
+    client = KubeClient(
+        load_access(parsed.text("kubeconfig")),
+        qps=parsed.number("kube-api-qps"),
+        burst=parsed.integer("kube-api-burst"),
+        program=Program.GPU_FEATURE_DISCOVERY,
+    )
+    return NodeFeatureOutput(
+        client,
+        node=parsed.text("node-name"),
+        namespace=parsed.text("namespace"),
+        pod=parsed.text("pod-name"),
     )

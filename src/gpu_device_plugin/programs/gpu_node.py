@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpu_device_plugin import __version__
+from gpu_device_plugin.programs.gpu_node_cdi_parser import Parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class Command:
     """A line for the list of subcommands."""
     description: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
+    """A parser with the default ``takes_options_of_plugin`` leaves what it does not know to
+    ``options_of_plugin``, and one with the default ``parser`` is told of mistakes."""
     run: Callable[[argparse.Namespace], int]
     """Does the work; the exit code. What it needs is imported in there."""
 
@@ -32,17 +35,20 @@ def main(argv: Sequence[str] | None = None) -> None:
 def run(argv: Sequence[str]) -> int:
     """Runs a subcommand; its exit code, or 2 if there is no such one."""
     parser = make_parser()
-    given = parser.parse_args(argv)
+    given, rest = parser.parse_known_args(argv)
+    if rest and not given.takes_options_of_plugin:
+        given.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if given.command is None:
         parser.print_help(sys.stderr)
         return 2
+    given.options_of_plugin = rest
     command: Command = given.command
     return command.run(given)
 
 
 def make_parser() -> argparse.ArgumentParser:
     """The grammar of all subcommands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="gpu-node",
         description="Shows, checks and explains how this node offers its GPUs to Kubernetes.",
         formatter_class=_HelpFormatter,
@@ -50,7 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--version", action="version", version=f"gpu-node version v{__version__}", help=VERSION_HELP
     )
-    parser.set_defaults(command=None)
+    parser.set_defaults(command=None, parser=parser, takes_options_of_plugin=False)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:
         sub = commands.add_parser(
@@ -60,7 +66,7 @@ def make_parser() -> argparse.ArgumentParser:
             formatter_class=_HelpFormatter,
         )
         command.add_arguments(sub)
-        sub.set_defaults(command=command)
+        sub.set_defaults(command=command, parser=sub)
     return parser
 
 
@@ -99,6 +105,18 @@ def _run_demo(given: argparse.Namespace) -> int:
     return run_demo(given.speed)
 
 
+def _add_cdi_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_cdi import add_arguments  # noqa: PLC0415 - as below
+
+    add_arguments(parser)
+
+
+def _run_cdi(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_cdi import run_cdi  # noqa: PLC0415 - for this command
+
+    return run_cdi(given)
+
+
 COMMANDS = (
     Command(
         name="demo",
@@ -112,5 +130,16 @@ COMMANDS = (
         ),
         add_arguments=_add_demo_arguments,
         run=_run_demo,
+    ),
+    Command(
+        name="cdi",
+        summary="make, list, check and compare CDI specifications",
+        description=(
+            "Works with the CDI specifications (Container Device Interface) by which container "
+            "runtimes give GPUs to containers: those of the plugin and those of others. The NVIDIA "
+            "Container Toolkit is not needed."
+        ),
+        add_arguments=_add_cdi_arguments,
+        run=_run_cdi,
     ),
 )

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from gpu_device_plugin.config.model import SharingStrategy
+
 REPLICA_MARK = "::"
 """Stands between a device id and a replica number (k8s-device-plugin's annotated ids)."""
 
@@ -71,6 +73,8 @@ class Resource:
     them, unlike those of WSL and Tegra."""
     requires_single: bool = field(default=False)
     """Whether a container may have one replica only (failRequestsGreaterThanOne)."""
+    sharing: SharingStrategy = SharingStrategy.NONE
+    """How replicas share a device; none if the devices are offered themselves."""
 
     @property
     def short_name(self) -> str:

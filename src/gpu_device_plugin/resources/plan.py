@@ -8,16 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gpu_device_plugin.config.model import Config, MigStrategy, ResourcePattern, SharingStrategy
+from gpu_device_plugin.config.model import Config, MigStrategy, ResourcePattern
 from gpu_device_plugin.config.patterns import matches
 from gpu_device_plugin.errors import HardwareError
 from gpu_device_plugin.hardware.mig_minors import MIG_MINORS_FILE
 from gpu_device_plugin.hardware.model import Gpu, Inventory, MigDevice, Platform
-from gpu_device_plugin.resources.model import Device, Plan, Resource
-from gpu_device_plugin.resources.replicas import replicate
+from gpu_device_plugin.resources.model import Device, Plan
+from gpu_device_plugin.resources.selection import (
+    TEGRA_NAME,
+    WSL_NAME,
+    Identity,
+    identities,
+    is_selected,
+    select_gpus,
+    selection_warnings,
+)
+from gpu_device_plugin.resources.sharing import Offer, make_resource, offer_devices
 
-WSL_DEVICE = Device(id="all", index="all", paths=("/dev/dxg",))
-TEGRA_NAME = "tegra"
+WSL_DEVICE = Device(id=WSL_NAME, index=WSL_NAME, paths=("/dev/dxg",))
 
 DeviceMap = dict[str, dict[str, Device]]
 """Devices by resource name, then id; a second device of one id replaces the first."""
@@ -33,39 +41,37 @@ def make_plan(config: Config, inventory: Inventory) -> Plan:
     Raises:
         HardwareError: the GPUs cannot be offered as the MIG strategy asks, or none of the GPUs
             that are there can be read.
-        ConfigError: a sharing entry names devices that are not there.
+        ConfigError: the devices cannot be shared as the configuration says.
     """
-    warnings = [f"GPU {gpu.index} is left out: {gpu.reason}" for gpu in inventory.unreadable]
+    selected = select_gpus(config, inventory)
+    warnings = [f"GPU {gpu.index} is left out: {gpu.reason}" for gpu in selected.unreadable]
     if inventory.platform is Platform.TEGRA:
-        devices = _tegra_devices(config)
+        devices = _tegra_devices(config, selected)
     else:
-        gpus = tuple(_usable(config, inventory, warnings))
+        gpus = tuple(_usable(config, selected, warnings))
         if not gpus and warnings:
             raise HardwareError("no GPU can be used: " + "; ".join(warnings))
-        devices = _nvml_devices(config, inventory, gpus, warnings)
-    shared = replicate(devices, config.sharing.replicated.resources)
+        devices = _nvml_devices(config, selected, gpus, warnings)
+    warnings.extend(selection_warnings(config, inventory))
+    warnings.extend(_ineffective_selection(selected, inventory))
+    by_name: dict[str, list[Offer]] = {}
+    for offer in offer_devices(config, devices, identities(selected), warnings):
+        by_name.setdefault(offer.resource, []).append(offer)
+    is_discrete = inventory.platform not in {Platform.WSL, Platform.TEGRA}
     return Plan(
         resources=tuple(
-            _make_resource(name, found.values(), config, inventory.platform)
-            for name, found in sorted(shared.items())
-            if found
+            make_resource(name, offers, is_discrete=is_discrete)
+            for name, offers in sorted(by_name.items())
         ),
         warnings=tuple(warnings),
     )
 
 
-def _make_resource(
-    name: str, devices: Iterable[Device], config: Config, platform: Platform
-) -> Resource:
-    section = config.sharing.replicated
-    by_default = config.sharing.strategy is SharingStrategy.MPS
-    single = section.fail_requests_greater_than_one
-    return Resource(
-        name=name,
-        devices=tuple(sorted(devices, key=lambda device: device.sort_key)),
-        is_discrete=platform not in {Platform.WSL, Platform.TEGRA},
-        requires_single=by_default if single is None else single,
-    )
+def _ineffective_selection(selected: Inventory, inventory: Inventory) -> Iterator[str]:
+    if inventory.gpus and not selected.gpus:
+        yield f"extensions.gpus leaves none of the {len(inventory.gpus)} GPUs"
+    elif inventory.platform is Platform.WSL and selected.gpus != inventory.gpus:
+        yield "extensions.gpus cannot leave out single GPUs on WSL, which has one device for all"
 
 
 def _usable(config: Config, inventory: Inventory, warnings: list[str]) -> Iterator[Gpu]:
@@ -79,8 +85,10 @@ def _usable(config: Config, inventory: Inventory, warnings: list[str]) -> Iterat
             yield gpu
 
 
-def _tegra_devices(config: Config) -> DeviceMap:
+def _tegra_devices(config: Config, inventory: Inventory) -> DeviceMap:
     devices: DeviceMap = {}
+    if not is_selected(config.extensions.gpus, Identity.of_tegra(inventory)):
+        return devices
     entries = [e for e in config.resources.gpus or () if matches(e.pattern, TEGRA_NAME)]
     for number, entry in enumerate(entries[:1]):
         device = Device(

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from gpu_device_plugin.errors import ConfigError, UserError
@@ -71,8 +72,9 @@ class ProfileFollower:
         self._validate = validate
         self._clock = clock
         self._contents: bytes | None = None
-        """What the process that reads the link knows, as far as is known."""
-        self._judged: tuple[bytes | None, ConfigError | None] | None = None
+        """What the process that reads the link knows; None before the first good configuration."""
+        self._judged: tuple[str, bytes | None, str] | None = None
+        """Path and contents that were validated last, and what is wrong with them."""
         self._untold: float | None = None
         """When something was changed that nobody was told of yet."""
         self._problem = ""
@@ -80,21 +82,17 @@ class ProfileFollower:
     async def run_once(self) -> None:
         """Applies the configuration of this moment.
 
-        One that cannot be had is only logged if there is a usable one in its place, since
-        without any the pod would not start.
+        One that cannot be had is only logged if another one is in its place, since without any
+        the pod would not start.
 
         Raises:
             UserError: none can be applied, or nobody could be told of it.
         """
         await self._wait_for_node()
-        try:
-            self._apply()
-        except ConfigError as error:
-            if not is_usable(self._target.link):
-                raise
-            log.error("%s", error)
-            log.warning("%s stays as it is", self._target.link)
-        self._tell()
+        for problem in self._update():
+            if isinstance(problem, SignalFailed) or not is_usable(self._target.link):
+                raise problem
+            log.error("%s", problem)
 
     async def run(self) -> None:
         """Applies the configuration of every moment; never returns.
@@ -105,12 +103,10 @@ class ProfileFollower:
         await self._wait_for_node()
         while True:
             self.wake.clear()
-            self._report(" / ".join(self._update()))
-            try:
+            self._report(" / ".join(map(str, self._update())))
+            with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self.wake.wait()
-            except TimeoutError:
-                continue
 
     async def _wait_for_node(self) -> None:
         """Waits, not for ever, so that the default is not applied before the label is known."""
@@ -123,16 +119,15 @@ class ProfileFollower:
                 FIRST_SIGHT_SECONDS,
             )
 
-    def _update(self) -> Iterator[str]:
-        """Brings everything up to date as far as is possible, and says what is not."""
-        try:
-            self._apply()
-        except ConfigError as error:
-            yield str(error)
-        try:
-            self._tell()
-        except SignalFailed as error:
-            yield str(error)
+    def _update(self) -> list[UserError]:
+        """Brings everything up to date as far as is possible; what is not."""
+        problems = list[UserError]()
+        for step in (self._follow_label, self._follow_contents, self._tell):
+            try:
+                step()
+            except (ConfigError, SignalFailed) as error:
+                problems.append(error)
+        return problems
 
     def _report(self, problem: str) -> None:
         """Logs a problem when it begins or changes, not every time it is met."""
@@ -142,43 +137,85 @@ class ProfileFollower:
             log.info("the problem is over")
         self._problem = problem
 
-    def _apply(self) -> None:
-        """Links what applies, or leaves the last good configuration.
-
-        Raises:
-            ConfigError: what applies cannot be had, or not be linked.
-            UsageError: an option is wrong.
-        """
-        value, link = self.label.value, self._target.link
+    def _follow_label(self) -> None:
+        """Links what applies; raises ConfigError, and leaves what there is, if it cannot be had."""
+        value = self.label.value
         try:
-            if value is None and is_usable(link):
-                pass  # the API is away: what is there was right when it was last known
-            elif value is None:
-                self._link(self._rules.choose_without_label())
-            else:
+            if value is not None:
                 self._link(self._rules.choose(value))
+            elif not is_usable(self._target.link):
+                # While the API is away, what is there was right when it was last known.
+                self._link(self._rules.choose_without_label())
         except ConfigError:
-            if value and not is_usable(link):
+            if value and self._contents is None and not is_usable(self._target.link):
                 with suppress(ConfigError):
                     self._link(self._rules.choose_without_label())
             raise
-        finally:
-            self._note_contents()
 
     def _link(self, profile: Profile) -> None:
-        if leads_to(self._target.link, profile.path):
+        link = self._target.link
+        if leads_to(link, profile.path):
+            if self._contents is None:
+                log.info("%s leads to %s already", link, profile.path)
             return
+        if not is_usable(profile.path):
+            raise ProfileError(f"the configuration {profile.path} is not a file that can be read")
         self._judge(profile.path)
         try:
-            replace_link(self._target.link, profile.path)
+            replace_link(link, profile.path)
         except OSError as error:
             raise ConfigError(
-                f"{self._target.link} cannot be made a link: {error.strerror}",
+                f"{link} cannot be made a link: {error.strerror}",
                 "--config-file-dst (CONFIG_FILE_DST) names a link in a directory that is there "
                 "and can be written to",
             ) from None
-        log.info(
-            "linked %s -> %s label=%r", self._target.link, profile.path, self.label.value or ""
-        )
+        log.info("linked %s -> %s label=%r", link, profile.path, self.label.value or "")
         self._contents = read_contents(profile.path)
-        self._change()
+        self._untold = self._clock()
+
+    def _follow_contents(self) -> None:
+        """Notes changed contents; raises ConfigError if they cannot be used."""
+        link = self._target.link
+        contents = read_contents(link)
+        if contents is None or contents == self._contents:
+            return
+        if self._contents is not None:
+            self._judge(link)
+            log.info("the contents of %s have changed", os.path.realpath(link))
+            self._untold = self._clock()
+        self._contents = contents
+
+    def _judge(self, path: str) -> None:
+        """Raises ConfigError if validation is wanted and finds something; looks once only."""
+        if self._validate is None:
+            return
+        contents = read_contents(path)
+        if self._judged is None or self._judged[:2] != (path, contents):
+            verdict = ""
+            try:
+                self._validate(path)
+            except UserError as error:
+                verdict = str(error)
+            self._judged = path, contents, verdict
+        if self._judged[2]:
+            raise ConfigError(f"refused: {self._judged[2]}")
+
+    def _tell(self) -> None:
+        """Tells the process of what has changed; raises SignalFailed if that is not possible."""
+        signaller = self._target.signaller
+        if self._untold is None or signaller is None:
+            return
+        try:
+            told = signaller.send(self._untold)
+        except OSError as error:
+            raise SignalFailed(
+                f"signal {signaller.number} cannot be sent to {signaller.name}: {error.strerror}"
+            ) from None
+        if told is None:
+            raise SignalFailed(
+                f"there is no process {signaller.name} to signal",
+                "set --process-to-signal (PROCESS_TO_SIGNAL) to its name, and let the pod share "
+                "its PID namespace (shareProcessNamespace or hostPID)",
+            )
+        log.info("told process=%s pid=%d signal=%d", signaller.name, told.pid, signaller.number)
+        self._untold = None

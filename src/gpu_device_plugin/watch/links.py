@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 
 def leads_to(link: str, target: str) -> bool:
@@ -27,10 +28,8 @@ def replace_link(link: str, target: str) -> None:
     directory, name = os.path.split(link)
     # One fixed name: what a run that was killed has left is used up by the next.
     fresh = os.path.join(directory, f".{name}.new")
-    try:
+    with suppress(FileNotFoundError):
         os.unlink(fresh)
-    except FileNotFoundError:
-        pass
     os.symlink(target, fresh)
     try:
         os.replace(fresh, link)

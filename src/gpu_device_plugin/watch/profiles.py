@@ -1,5 +1,6 @@
-"""Which of the configurations in a directory applies to a node (cmd/config-manager/main.go of
-k8s-device-plugin v0.19.3), and whether its contents have changed.
+"""Which of the configurations in a directory applies to a node.
+
+Rules and their order are those of k8s-device-plugin v0.19.3 (cmd/config-manager/main.go).
 """
 
 from __future__ import annotations

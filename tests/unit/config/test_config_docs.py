@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ from gpu_device_plugin.config.keys import SCHEMA
 from gpu_device_plugin.config.load import load
 from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.config.schema import walk
+from gpu_device_plugin.config.testing import load_text
 from gpu_device_plugin.config.validate import validate_plugin
 from gpu_device_plugin.errors import ConfigError
 
@@ -80,6 +82,17 @@ def test_examples_load_without_warnings(path: Path, program: Program) -> None:
     assert not loaded.warnings
     if program is Program.DEVICE_PLUGIN:
         validate_plugin(loaded.config, lambda: True)
+
+
+SHARING_PAGE = (ROOT / "docs" / "sharing.md").read_text()
+
+
+@pytest.mark.parametrize("text", re.findall(r"```yaml\n(.*?)```", SHARING_PAGE, re.DOTALL))
+def test_examples_within_the_page_on_sharing_are_right(text: str) -> None:
+    loaded = load_text(text)
+    assert not loaded.warnings
+    validate_plugin(loaded.config, lambda: True)
+    SCHEMA_VALIDATOR.validate(yaml.safe_load(text))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -18,6 +18,7 @@ from gpu_device_plugin.cdi.model import (
     Spec,
 )
 from gpu_device_plugin.cdi.version import KNOWN_VERSIONS, minimum_version
+from gpu_device_plugin.config.scalars import resolve
 
 KIND = "k8s.device-plugin.nvidia.com/gpu"
 
@@ -28,7 +29,10 @@ printable = st.characters(
 """What can stand in YAML as it is, which is how runtimes read JSON, too."""
 texts = st.one_of(
     st.sampled_from(["", "x", "a b", 'q"', "é", "a,b", "(", "--x", "node", "\n"]),
-    st.text(printable, max_size=8),
+    st.text(printable, min_size=1, max_size=8).filter(
+        # PyYAML writes y, N and 1e3 without quotes, and go-yaml takes them for something else.
+        lambda text: isinstance(resolve(text, None, plain=True), str)
+    ),
 )
 paths = st.sampled_from(["/dev/a", "/dev/b", "/usr/lib/x.so.1", "/with blank", "/"])
 ids = st.none() | st.integers(0, 2**32 - 1)
@@ -72,17 +76,19 @@ edits = st.builds(
     intel_rdt=st.none() | st.builds(IntelRdt, clos_id=st.sampled_from(["", "x"])),
     additional_gids=few(st.integers(0, 2**32 - 1)),
 )
-annotations = st.dictionaries(st.sampled_from(["a", "b.c/d"]), texts, max_size=2)
+notes: st.SearchStrategy[dict[str, str]] = st.dictionaries(
+    st.sampled_from(["a", "b.c/d"]), texts, max_size=2
+)
 
 
 @st.composite
 def specs(draw: st.DrawFn) -> Spec:
     """A specification that runtimes take."""
     devices = [
-        Device(name, draw(edits.filter(lambda e: e != ContainerEdits())), draw(annotations))
+        Device(name, draw(edits.filter(lambda e: e != ContainerEdits())), draw(notes))
         for name in draw(st.lists(names, min_size=1, max_size=3, unique=True))
     ]
-    spec = Spec("", KIND, tuple(devices), draw(edits), draw(annotations))
+    spec = Spec("", KIND, tuple(devices), draw(edits), draw(notes))
     return replace(spec, version=minimum_version(spec))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.inspection.samples import KIND, broken_specs, minimal, specs, values
 
@@ -68,30 +68,48 @@ second: document
 
 def test_every_problem_has_its_line_and_its_path() -> None:
     assert lines(check_data(YAML.encode(), "s.yaml", None)) == [
-        "error: s.yaml:1: cdiVersion: is 0.3.0, but additionalGids or intelRdt needs 0.7.0 "
-        "(say 0.7.0)",
-        "error: s.yaml:4: devices[0].name: device name '-0' must begin and end with a letter or "
-        "digit and hold only letters, digits, '_', '-', '.' and ':'",
-        'warning: s.yaml:7: devices[0].containerEdits.deviceNodes[0].path: "dev/nvidia0" is not '
-        "an absolute path",
-        "error: s.yaml:8: devices[0].containerEdits.deviceNodes[0].hostPth: "
-        "is not a known field (did you mean hostPath?)",
-        'error: s.yaml:9: devices[0].containerEdits.deviceNodes[0].permissions: "rwx" is not '
-        "allowed (letters of rwm)",
-        "warning: s.yaml:10: devices[0].containerEdits.deviceNodes[0].minor: is negative, which "
-        "newer runtimes refuse",
+        (
+            "error: s.yaml:1: cdiVersion: is 0.3.0, but additionalGids or intelRdt needs 0.7.0 "
+            "(say 0.7.0)"
+        ),
+        (
+            "error: s.yaml:4: devices[0].name: device name '-0' must begin and end with a letter or "
+            "digit and hold only letters, digits, '_', '-', '.' and ':'"
+        ),
+        (
+            'warning: s.yaml:7: devices[0].containerEdits.deviceNodes[0].path: "dev/nvidia0" is not '
+            "an absolute path"
+        ),
+        (
+            "error: s.yaml:8: devices[0].containerEdits.deviceNodes[0].hostPth: "
+            "is not a known field (did you mean hostPath?)"
+        ),
+        (
+            'error: s.yaml:9: devices[0].containerEdits.deviceNodes[0].permissions: "rwx" is not '
+            "allowed (letters of rwm)"
+        ),
+        (
+            "warning: s.yaml:10: devices[0].containerEdits.deviceNodes[0].minor: is negative, which "
+            "newer runtimes refuse"
+        ),
         "error: s.yaml:14: devices[1].containerEdits.hooks[0].path: is missing",
         'error: s.yaml:15: devices[1].containerEdits.hooks[0].env[0]: "DEBUG" is not NAME=value',
         "error: s.yaml:17: devices[2].containerEdits.mounts[0].containerPath: is missing",
         "error: s.yaml:18: devices[2].name: is given twice (keep one of them)",
         'error: s.yaml:18: devices[2].name: "a" is the name of devices[1], too',
         "error: s.yaml:20: devices[3].name: must be a text (put it in quotes)",
-        "error: s.yaml:22: containerEdits.additionalGids[1]: "
-        "must be a whole number from 0 to 4294967295",
-        "error: s.yaml:22: containerEdits.additionalGids[2]: "
-        "must be a whole number from 0 to 4294967295",
-        "warning: s.yaml:23: a second document begins here, which runtimes ignore "
-        "(one file for each specification)",
+        (
+            "error: s.yaml:22: containerEdits.additionalGids[1]: "
+            "must be a whole number from 0 to 4294967295"
+        ),
+        (
+            "error: s.yaml:22: containerEdits.additionalGids[2]: "
+            "must be a whole number from 0 to 4294967295"
+        ),
+        (
+            "warning: s.yaml:23: a second document begins here, which runtimes ignore "
+            "(one file for each specification)"
+        ),
     ]
 
 
@@ -158,28 +176,29 @@ def test_the_version_that_is_needed_is_told_with_the_reason(
 
 
 @pytest.mark.parametrize(
-    ("data", "expected"),
+    ("file", "data", "expected"),
     [
-        (b"", "error: s.json: is empty (a CDI specification)"),
-        (b'{"a":', "error: s.json:1: not YAML: "),
-        (b"\xff", "error: s.json:1: not YAML: invalid"),
-        (b"a: &a [*a]", "error: s.json:1: the anchor"),
-        (b"[" * 200, "error: s.json:1: nested more than"),
+        ("s.json", b"", "error: s.json: is empty (a CDI specification)"),
+        ("s.json", b'{"a":', "error: s.json:1: not JSON: column 6: Expecting value (name it .ya"),
+        ("s.json", b'{"a":"\\ud800\\udc00"}', "error: s.json:1: not YAML: "),
+        ("s.json", b"\xff", "error: s.json:1: not YAML: invalid"),
+        ("s.yaml", b"a: &a [*a]", "error: s.yaml:1: the anchor"),
+        ("s.yaml", b"[" * 200, "error: s.yaml:1: nested more than"),
     ],
 )
-def test_what_cannot_be_parsed_is_told_in_one_line(data: bytes, expected: str) -> None:
-    found = lines(check_data(data, "s.json", None))
+def test_what_cannot_be_parsed_is_told_in_one_line(file: str, data: bytes, expected: str) -> None:
+    found = lines(check_data(data, file, None))
 
     assert len(found) == 1
     assert found[0].startswith(expected)
 
 
-def test_yaml_in_a_json_file(tmp_path: Path) -> None:
+def test_yaml_in_a_json_file() -> None:
     data = b"# comment\n" + json.dumps(minimal()).encode()
 
     assert lines(check_data(data, "s.yaml", None)) == []
     assert lines(check_data(data, "s.json", None)) == [
-        "error: s.json:1: is YAML, but no JSON (rename it to .yaml)"
+        "error: s.json:1: not JSON: column 1: Expecting value (name it .yaml if it is YAML)"
     ]
 
 
@@ -190,8 +209,10 @@ def test_files_that_runtimes_do_not_read(tmp_path: Path) -> None:
     checked = check_file(str(other), None)
 
     assert lines(checked) == [
-        f"warning: {other}: runtimes do not read a file of this name "
-        "(runtimes read .json and .yaml files)"
+        (
+            f"warning: {other}: runtimes do not read a file of this name "
+            "(runtimes read .json and .yaml files)"
+        )
     ]
     assert checked.spec is not None
 
@@ -226,6 +247,7 @@ def test_one_name_in_several_files() -> None:
 # ------------------------------------------------------------------ properties
 
 
+@settings(max_examples=60)
 @given(specs(), st.sampled_from(["s.json", "s.yaml"]))
 def test_nothing_is_wrong_with_what_is_written(spec: Spec, file: str) -> None:
     text = spec.to_json() if file.endswith(".json") else spec.to_yaml()
@@ -259,6 +281,7 @@ def changed(draw: st.DrawFn) -> object:
         parent = child
 
 
+@settings(max_examples=60)
 @given(changed())
 def test_the_verdict_is_that_of_the_reader(value: object) -> None:
     data = json.dumps(value, ensure_ascii=False).encode()
@@ -277,6 +300,7 @@ def errors_of(checked: Checked) -> list[str]:
     return [str(f) for f in checked.findings if f.severity is Severity.ERROR]
 
 
+@settings(max_examples=60)
 @given(st.binary() | st.text().map(str.encode) | specs().map(lambda s: s.to_yaml().encode()[:-40]))
 def test_hostile_bytes_are_told_of_in_lines(data: bytes) -> None:
     for file in ("s.json", "s.yaml"):

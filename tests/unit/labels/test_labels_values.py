@@ -103,7 +103,7 @@ def test_a_product_begins_as_the_model_does(model: str) -> None:
         ("英伟达显卡", (), None),
         ("英伟达显卡", ("MIG", "1g.5gb"), "MIG-1g.5gb"),
         ("a" * 62 + ".b", (), "a" * 62),
-        ("a" * 50 + "." * 20, ("MIG", "1g.5gb"), "a" * 50 + "..-MIG-1g.5gb"),
+        ("a" * 50 + "." * 20, ("MIG", "1g.5gb"), "a" * 50 + "-MIG-1g.5gb"),
     ],
 )
 def test_products_that_do_not_fit_are_cut_in_the_model(

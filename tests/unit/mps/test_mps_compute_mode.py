@@ -29,7 +29,7 @@ def test_nvidia_smi_is_asked_as_the_original_does(tools):
 
 def test_what_nvidia_smi_says_is_passed_on(tools):
     tools.turn("smi-fails")
-    with pytest.raises(ComputeModeError, match="DEFAULT of GPU-7: .* 3, it says: told to fail"):
+    with pytest.raises(ComputeModeError, match=r"DEFAULT of GPU-7: .* 3, it says: told to fail"):
         run(tools.around().modes.set("GPU-7", ComputeMode.DEFAULT))
 
 

@@ -76,9 +76,7 @@ def test_a_daemon_that_cannot_be_started_is_tried_again(tools, caplog):
     run(work())
 
 
-def test_pauses_double_up_to_a_limit_and_begin_anew_after_a_steady_life(
-    tools, monkeypatch, caplog
-):
+def test_pauses_double_up_to_a_limit_and_begin_anew_after_a_steady_life(tools, monkeypatch, caplog):
     moments = iter([0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0, 100.0, 100.0])
     pauses: list[float] = []
     enough = asyncio.Event()

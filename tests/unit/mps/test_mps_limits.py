@@ -74,7 +74,7 @@ def test_a_daemon_that_does_not_answer_has_no_limits(tools, running):
     assert not run(has_limits(tool, running, a_daemon()))
 
 
-def test_only_what_was_told_since_the_last_start_counts(tools, running):
+def test_only_what_was_told_since_the_last_start_counts(running):
     with open(running.control_log, "a", encoding="ascii") as log:
         log.write("Cmd:set_default_device_pinned_mem_limit 7 1M\nStarting control daemon using\n")
         log.write("Cmd:set_default_device_pinned_mem_limit 0 5M\nCmd:quit\n")

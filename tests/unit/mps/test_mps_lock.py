@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import struct
 
 from support.aio import run
 from support.mps import GPU
 
-from gpu_device_plugin.mps import lock as module
 from gpu_device_plugin.mps.lock import UNSEEN, lock_holder
 from gpu_device_plugin.mps.names import DaemonFiles, find_traces
 
@@ -33,7 +33,7 @@ def test_a_holder_outside_our_view_has_no_number(tmp_path, monkeypatch):
     open(files.lock, "w").close()
     for told, expected in ((0, UNSEEN), (-1, UNSEEN), (7, 7)):
         answer = struct.pack("hhqqi4x", 1, 0, 0, 0, told)
-        monkeypatch.setattr(module.fcntl, "fcntl", lambda *_, answer=answer: answer)
+        monkeypatch.setattr(fcntl, "fcntl", lambda *_, answer=answer: answer)
         assert lock_holder(files) == expected
 
 
@@ -45,7 +45,7 @@ def test_a_file_system_without_locks_knows_no_holder(tmp_path, monkeypatch):
     def refuse(*_: object) -> bytes:
         raise OSError
 
-    monkeypatch.setattr(module.fcntl, "fcntl", refuse)
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
     assert lock_holder(files) is None
 
 

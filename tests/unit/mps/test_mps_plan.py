@@ -133,9 +133,7 @@ def test_a_whole_gpu_with_mig_enabled_is_warned_about():
     assert spec.warnings == ("GPU 0 has MIG enabled: MPS may not work there",)
 
 
-@pytest.mark.parametrize(
-    ("platform", "name"), [(Platform.TEGRA, "Tegra"), (Platform.WSL, "WSL")]
-)
+@pytest.mark.parametrize(("platform", "name"), [(Platform.TEGRA, "Tegra"), (Platform.WSL, "WSL")])
 def test_platforms_without_compute_modes_are_refused(platform, name):
     with pytest.raises(HardwareError, match=f"MPS cannot be used on {name}"):
         daemons(mps(2), a_node(1, platform=platform))

@@ -14,6 +14,7 @@ from support.mps import MpsTools, a_daemon
 
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
 from gpu_device_plugin.mps.daemon import MpsDaemon
+from gpu_device_plugin.mps.names import touch
 from gpu_device_plugin.mps.tool import ControlTool
 from gpu_device_plugin.plugin import mps as module
 from gpu_device_plugin.plugin.mps import MpsReadiness, mps_injector
@@ -92,7 +93,7 @@ def test_a_daemon_without_its_limits_is_not_ready(tools, caplog):
         ready = asyncio.create_task(waiting(tools).ready())
         await until(lambda: "is being started: there is no" in caplog.text)
         assert not ready.done()
-        open(tools.files().started, "w").close()
+        touch(tools.files().started)
         await within(1, ready)
 
     run(work())

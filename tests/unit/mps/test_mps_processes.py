@@ -105,7 +105,9 @@ def test_a_zombie_is_not_alive():
     child.wait()
 
 
-@pytest.mark.parametrize(("trap", "code"), [("", -signal.SIGTERM), ("trap '' TERM;", -signal.SIGKILL)])
+@pytest.mark.parametrize(
+    ("trap", "code"), [("", -signal.SIGTERM), ("trap '' TERM;", -signal.SIGKILL)]
+)
 def test_processes_are_asked_then_killed(trap, code):
     child = subprocess.Popen(sh(f"{trap} echo; while :; do sleep 1; done"), stdout=subprocess.PIPE)
     assert child.stdout is not None

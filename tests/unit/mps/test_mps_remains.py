@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 from contextlib import contextmanager
@@ -140,8 +141,8 @@ def test_the_name_of_a_pipe_in_another_container_is_not_enough(tools, tmp_path):
 def test_files_that_stay_are_told(tools, monkeypatch, caplog):
     files = tools.files()
     os.makedirs(os.path.join(files.log, "sub"))
-    monkeypatch.setattr(module.os, "unlink", refuse)
-    monkeypatch.setattr(module.shutil, "rmtree", lambda path, onerror: onerror(None, path, told()))
+    monkeypatch.setattr(os, "unlink", refuse)
+    monkeypatch.setattr(shutil, "rmtree", lambda path, onerror: onerror(None, path, told()))
     remove_files(files)
     assert ".started cannot be removed: Read-only" in caplog.text
     assert "log stays: " in caplog.text

@@ -45,11 +45,11 @@ def test_what_the_kernel_refuses_is_told_with_the_place(tmp_path, monkeypatch):
 
 
 def test_the_system_call_itself_tells_what_is_wrong(tmp_path):
-    with pytest.raises(OSError, match="Invalid argument|not permitted"):
+    with pytest.raises(OSError, match=r"Invalid argument|not permitted"):
         module._call("umount2", str(tmp_path), os.fsencode(tmp_path), 2)
 
 
-IN_NAMESPACE = """
+IN_NAMESPACE = r"""
 import sys
 from gpu_device_plugin.mps.shm import mount_shm
 mount_shm(sys.argv[1])

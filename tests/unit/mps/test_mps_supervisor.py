@@ -162,7 +162,9 @@ def test_many_reloads_at_once_come_to_rest(tools):
                 life.wanted = Wanted((a_daemon(percentage=percentage),))
                 life.supervisor.reload()
                 await asyncio.sleep(0)
-            await until(lambda: "control set_default_active_thread_percentage 10" in tools.journal())
+            await until(
+                lambda: "control set_default_active_thread_percentage 10" in tools.journal()
+            )
             await life.ready()
 
     run(work())

@@ -71,7 +71,7 @@ def test_a_control_program_that_hangs_is_killed(tools, files, word):
         run(work)
 
 
-def test_a_control_program_that_is_missing_is_named(tools, files):
+def test_a_control_program_that_is_missing_is_named(files):
     tool = ControlTool("no-such-control")
     with pytest.raises(ToolMissing, match=r"no-such-control is not found: .*compute,utility"):
         run(tool.command(files, "quit"))

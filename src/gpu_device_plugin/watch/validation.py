@@ -1,0 +1,22 @@
+"""Checks a configuration before a node is switched to it."""
+
+from __future__ import annotations
+
+from gpu_device_plugin.config.grammar import parse
+from gpu_device_plugin.config.options import Program
+from gpu_device_plugin.config.validate import validate_plugin
+
+SOMEWHERE = {"MPS_ROOT": "/run/nvidia/mps"}
+"""Settings that the plugin gets from its own environment, which is not known here."""
+
+
+def check_profile(path: str) -> None:
+    """Looks at a configuration as nvidia-device-plugin does at its start.
+
+    Raises:
+        ConfigError: with the same line as the plugin would give.
+    """
+    from gpu_device_plugin.config.load import load  # noqa: PLC0415 - only if it is asked for
+
+    parsed = parse(Program.DEVICE_PLUGIN, [f"--config-file={path}"], SOMEWHERE)
+    validate_plugin(load(parsed).config, lambda: True)
