@@ -50,14 +50,22 @@ def test_other_signals_end_it_too(tmp_path, number):
 
 
 def test_a_kubelet_that_never_reads_does_not_delay_the_end(tmp_path):
-    config = tmp_path / "config.yaml"
+    """Not even with a thousand events that it would have to be told of."""
+    config, events = tmp_path / "config.yaml", tmp_path / "events"
     config.write_text(SHARED.replace("3", "5000"))
+    events.touch()
 
     async def work():
         arguments = [f"--config-file={config}"]
-        async with plugin(tmp_path, *arguments) as running, SimulatedKubelet(str(tmp_path)) as k:
-            k.reads_streams = False
+        environ = {"GPU_NODE_SIMULATE_EVENTS": str(events)}
+        async with (
+            plugin(tmp_path, *arguments, environ=environ) as running,
+            SimulatedKubelet(str(tmp_path)) as kubelet,
+        ):
+            kubelet.reads_streams = False
             await running.logged("stream opened")
+            events.write_text("".join(f"xid {n % 4} 79\n" for n in range(1000)))
+            await running.logged(lambda log: log.count("unhealthy resource=") == 4)
             running.signal(signal.SIGTERM)
             assert await running.ended(2) == 0
 

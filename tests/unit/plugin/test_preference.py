@@ -89,3 +89,15 @@ def test_preparation_ends_in_time(monkeypatch, caplog):
     with caplog.at_level(logging.INFO):
         run(gpus.prepare())
     assert "not complete" in caplog.text
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_gpu_that_was_lost_does_not_keep_the_others_from_being_given(size):
+    """It is not among the available ones any more, and nobody is asked about its links."""
+    gpus = linked(Links(ancestors={(0, 1): 20, (0, 4): 50, (1, 4): 50}, problems=("GPU 3: lost",)))
+
+    got = prefer(gpus, size, [uuid for uuid in ALL if uuid != "GPU-3"])
+
+    assert len(got) == size
+    assert "GPU-3" not in got
+    assert size != 2 or got == ["GPU-0", "GPU-1"]
