@@ -385,12 +385,12 @@ def test_kill_9_of_anybody_is_repaired(node):
     """A taste of the torture: program, daemon and control program are killed in turn."""
 
     async def work():
-        for number in range(6):
+        for number in range(3):
             async with node.running() as process:
                 await process.logged("] ready")
-                if number % 3 != 1:
+                if number != 1:
                     await node.kill_daemon()
-                if number % 3 == 0:
+                if number == 0:
                     await until(lambda: not node.is_ready)
                     await node.ready()
                 else:

@@ -375,3 +375,45 @@ def test_a_device_recovers_where_the_configuration_says_so(tmp_path):
             await kubelet.until(allocatable(4), "four healthy GPUs")
 
     run(work())
+
+
+def test_what_needs_a_reset_outlasts_reloads_and_restarts_of_the_kubelet(tmp_path):
+    config, events = tmp_path / "config.yaml", tmp_path / "events"
+    config.write_text("extensions: {health: {xids: {'79': unhealthy-until-reset}}}")
+    events.touch()
+
+    async def work():
+        environ = {"GPU_NODE_SIMULATE_EVENTS": str(events)}
+        arguments = [f"--config-file={config}", "--rescan-interval=100ms"]
+        async with node(tmp_path, *arguments, environ=environ) as (kubelet, running):
+            await kubelet.until(allocatable(4), "four GPUs")
+            events.write_text("xid 1 79\n")
+            await kubelet.until(allocatable(3), "three healthy GPUs")
+            running.signal(signal.SIGHUP)
+            await kubelet.until(lambda v: v.registrations == 2, "a reload")
+            await kubelet.until(allocatable(3), "three healthy GPUs")
+            await kubelet.restart()
+            await kubelet.until(allocatable(3), "three healthy GPUs")
+            events.write_text("xid 1 79\nlost 1\n")
+            await running.logged("GPU is lost")
+            events.write_text("xid 1 79\nlost 1\nback 1\n")
+            await kubelet.until(allocatable(4), "four GPUs after a reset")
+
+    run(work())
+
+
+def test_a_sighup_while_the_program_is_loaded_does_no_harm(tmp_path):
+    async def work():
+        async with SimulatedKubelet(str(tmp_path)) as kubelet, plugin(tmp_path) as running:
+            ignored = Path(f"/proc/{running.process.pid}/status")
+            await until(lambda: sighup_is_ignored(ignored.read_text()))
+            running.signal(signal.SIGHUP)
+            await kubelet.until(allocatable(4), "four GPUs")
+
+    run(work())
+
+
+def sighup_is_ignored(status: str) -> bool:
+    mask = status.partition("SigIgn:")[2].split()[0]
+    caught = status.partition("SigCgt:")[2].split()[0]
+    return bool((int(mask, 16) | int(caught, 16)) & 1)

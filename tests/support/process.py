@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 
-RUN = "from gpu_device_plugin.programs.device_plugin import main; main()"
+RUN = "from gpu_device_plugin.programs.entry import device_plugin; device_plugin()"
 
 
 @dataclass

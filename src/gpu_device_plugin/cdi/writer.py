@@ -39,6 +39,9 @@ class FileOutcome:
     reason: str = ""
     """Empty for a file that was written."""
 
+    def __str__(self) -> str:
+        return f"{self.action} {self.path}" + (f": {self.reason}" if self.reason else "")
+
 
 def write_specs(specs: GeneratedSpecs, directory: str = DIRECTORY) -> tuple[FileOutcome, ...]:
     """Writes every specification and removes those of earlier runs that no longer hold.

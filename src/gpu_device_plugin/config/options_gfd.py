@@ -145,6 +145,7 @@ GPU_FEATURE_DISCOVERY = ProgramSpec(
         *CLIENT_OPTIONS,
         _also_gfd(shared.CONFIG_FILE),
         shared.LOG_FORMAT,
+        shared.LOG_LEVEL,
         shared.HELP,
         shared.VERSION,
     ),

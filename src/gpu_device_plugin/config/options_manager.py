@@ -124,6 +124,7 @@ CONFIG_MANAGER = ProgramSpec(
         shared.KUBECONFIG,
         replace(shared.NODE_NAME, help=shared.NODE_NAME.help + " Required."),
         shared.LOG_FORMAT,
+        shared.LOG_LEVEL,
         shared.HELP,
         replace(shared.VERSION, ours=True),
     ),

@@ -14,6 +14,7 @@ MPS_CONTROL_DAEMON = ProgramSpec(
         shared.SIMULATE,
         shared.CONFIG_FILE,
         shared.LOG_FORMAT,
+        shared.LOG_LEVEL,
         shared.HELP,
         shared.VERSION,
     ),

@@ -215,7 +215,7 @@ DEVICE_PLUGIN = ProgramSpec(
             name="rescan-interval",
             kind=Kind.DURATION,
             default=0,
-            env=("RESCAN_INTERVAL",),
+            env=("GPU_NODE_RESCAN_INTERVAL",),
             metavar="DURATION",
             help=(
                 "How often to look for changed hardware, such as new MIG devices, and to adapt "
@@ -238,6 +238,7 @@ DEVICE_PLUGIN = ProgramSpec(
         ),
         shared.CONFIG_FILE,
         shared.LOG_FORMAT,
+        shared.LOG_LEVEL,
         shared.HELP,
         shared.VERSION,
     ),

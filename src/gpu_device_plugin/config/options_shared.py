@@ -27,9 +27,20 @@ LOG_FORMAT = Option(
     kind=Kind.TEXT,
     default="text",
     allowed=("text", "json"),
-    env=("LOG_FORMAT",),
+    env=("GPU_NODE_LOG_FORMAT",),
     metavar="FORMAT",
     help="How log lines are written: for people, or as one JSON object a line.",
+    ours=True,
+)
+
+LOG_LEVEL = Option(
+    name="log-level",
+    kind=Kind.TEXT,
+    default="info",
+    allowed=("debug", "info", "warning", "error"),
+    env=("GPU_NODE_LOG_LEVEL",),
+    metavar="LEVEL",
+    help="The least severe lines that are logged.",
     ours=True,
 )
 

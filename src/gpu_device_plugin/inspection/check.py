@@ -13,6 +13,7 @@ from gpu_device_plugin.cdi.reader import parse_spec
 from gpu_device_plugin.cdi.root import Root
 from gpu_device_plugin.config.diagnostics import Place
 from gpu_device_plugin.config.document import Document, parse_document
+from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.inspection.catalogue import ReadSpec, State, catalogue
 from gpu_device_plugin.inspection.files import EXTENSIONS, SpecFile, read_bytes
@@ -71,7 +72,7 @@ def check_data(data: bytes, file: str, host: Root | None) -> Checked:
         try:
             spec = parse_spec(data, file)
         except ConfigError as problem:
-            findings.append(error(Place(), problem.message, problem.hint))
+            findings.append(error(Place(), one_line(problem.message), problem.hint))
     part = Part.of(document.root, Place(file, 1))
     if part is not None and host is not None:
         findings += host_findings(part, host)

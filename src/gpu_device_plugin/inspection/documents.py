@@ -14,13 +14,17 @@ from gpu_device_plugin.inspection.files import replace_file
 
 
 def as_json(specs: GeneratedSpecs) -> str:
-    """The specifications for people, one JSON document after the other."""
+    """The specifications for people, one JSON document after the other.
+
+    Raises:
+        ConfigError: an option brought something into them that is not UTF-8.
+    """
     texts = (json.dumps(s.to_dict(), indent=2, ensure_ascii=False) + "\n" for s in specs.specs)
     return _checked("".join(texts))
 
 
 def as_yaml(specs: GeneratedSpecs) -> str:
-    """The specifications as one stream of YAML documents."""
+    """The specifications as one stream of YAML documents; raises as `as_json` does."""
     _checked("".join(spec.to_json() for spec in specs.specs))
     return "".join(spec.to_yaml() for spec in specs.specs)
 
@@ -61,7 +65,7 @@ def twins(specs: GeneratedSpecs, directory: str) -> Iterator[str]:
 
 
 def _checked(text: str) -> str:
-    """The text; raises ConfigError if an option brought something into it that is not UTF-8."""
+    """The text, if it can be written."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -12,7 +12,7 @@ from gpu_device_plugin.config.validate import validate_plugin
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.roots import find_dev_root
 from gpu_device_plugin.imex import find_channels
-from gpu_device_plugin.plugin.cdi import _options as cdi_options
+from gpu_device_plugin.plugin.cdi import _options as cdi_options  # the plugin's own mapping
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings
 from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.model import Plan
@@ -60,7 +60,7 @@ def make_preview(config: Config, settings: CdiSettings, backend: Backend) -> Pre
     validate_plugin(config, backend.is_loadable)
     unused = not config.uses_cdi()
     config = _with_cdi(config)
-    validate_plugin(config, backend.is_loadable)
+    validate_plugin(config, backend.is_loadable)  # whether CDI can be used at all
     inventory = backend.read()
     dev_root = find_dev_root(config.flags.plugin.container_driver_root or "/")
     channels = find_channels(config.imex.channel_ids, dev_root, required=config.imex.required)

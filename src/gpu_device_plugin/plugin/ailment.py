@@ -13,9 +13,12 @@ class Severity(IntEnum):
     """Nothing is known but that the device is not watched; over once it is."""
     RECOVERABLE = 1
     """Over after a quiet period, where recovery is switched on."""
-    UNTIL_RESET = 2
-    """Over when the GPU has been reset and is read anew."""
-    LOST = 3
+    UNWATCHABLE = 2
+    """Over when the monitor takes the GPU, at the next start or reload."""
+    UNTIL_RESET = 3
+    """Over when the GPU has been reset, which is seen when it disappears and comes back, or when
+    the process starts anew. Stays over reloads."""
+    LOST = 4
     """Over when the GPU can be read again, which takes a reset at least."""
 
 

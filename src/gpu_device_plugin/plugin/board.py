@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass
 
 from gpu_device_plugin.kubelet import api
@@ -80,6 +80,13 @@ class DeviceBoard:
         if back:
             self._publish()
         return back
+
+    def inherit(self, ailments: Mapping[str, Ailment]) -> None:
+        """Takes over what outlasts a reload, before the first stream opens."""
+        for device in self.resource.devices:
+            ailment = ailments.get(device.id)
+            if ailment is not None and ailment.severity is Severity.UNTIL_RESET:
+                self.mark_unhealthy([device], ailment)
 
     def ailing(self, severity: Severity) -> list[Device]:
         """The devices with a mark of that severity."""

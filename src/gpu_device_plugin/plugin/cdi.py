@@ -80,7 +80,7 @@ def set_up_cdi(
     _report(specs)
     for outcome in write_specs(specs, settings.directory):
         level = logging.WARNING if outcome.action is Action.LEFT else logging.INFO
-        log.log(level, "%s", outcome)
+        log.log(level, "CDI: %s", outcome)
     _check_names(config, specs, plan)
     strategies = config.device_list_strategies
     return CdiInjector(

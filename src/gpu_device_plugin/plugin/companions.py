@@ -122,13 +122,12 @@ class Companions:
     async def _rescan(self, node: Node, inventory: Inventory) -> None:
         """Looks for changed hardware again and again.
 
-        NVML looks anew only while nobody uses it, so the health monitor pauses meanwhile.
+        The health monitor goes on meanwhile. NVML tells of MIG devices and lost GPUs also while
+        somebody uses it; whole GPUs that are added are seen after a reload only.
         """
         problem = ""
         while True:
             await asyncio.sleep(self._rescan_seconds)
-            was_watching = self.health.is_running
-            await self.health.stop()
             try:
                 now = (await in_thread("rescan", node.backend.read)).keeping_lost(inventory)
             except InitError as error:
@@ -138,8 +137,6 @@ class Companions:
             if now != inventory:
                 self._adapt_to(now)
                 return
-            if was_watching:
-                self.health.start(node.backend, inventory)
 
 
 async def _learn_links(node: Node, inventory: Inventory, preference: LinkedGpus) -> None:

@@ -51,13 +51,18 @@ class HealthWatch:
     def show_lost(self, gpus: Iterable[Gpu]) -> None:
         """Marks the devices of GPUs that cannot be read any more, and clears those that can."""
         for gpu in gpus:
+            known = [
+                (board, [d for d in board.ailing(Severity.LOST) if d.gpu_uuid == gpu.uuid])
+                for board in self._boards
+            ]
             if gpu.lost:
+                if not any(devices for _, devices in known):
+                    log.warning("lost gpu=%s index=%d: %s", gpu.uuid, gpu.index, gpu.lost)
                 self._apply(HealthEvent(HealthKind.LOST, uuid=gpu.uuid, reason=gpu.lost))
                 continue
-            for board in self._boards:
-                found = [d for d in board.ailing(Severity.LOST) if d.gpu_uuid == gpu.uuid]
-                for device in board.mark_healthy(found):
-                    log.info("found again: device=%s", device.id)
+            for board, devices in known:
+                for device in board.mark_healthy(devices):
+                    log.info("found again resource=%s device=%s", board.resource.name, device.id)
 
     def start(self, backend: Backend, inventory: Inventory) -> None:
         """Begins to watch, unless the policy says that nothing counts."""
@@ -147,7 +152,9 @@ def _severity(event: HealthEvent, action: XidAction) -> Severity:
         return Severity.PROVISIONAL
     if event.kind is HealthKind.LOST:
         return Severity.LOST
-    if action is XidAction.UNHEALTHY_UNTIL_RESET or event.kind is HealthKind.UNMONITORABLE:
+    if event.kind is HealthKind.UNMONITORABLE:
+        return Severity.UNWATCHABLE
+    if action is XidAction.UNHEALTHY_UNTIL_RESET:
         return Severity.UNTIL_RESET
     return Severity.RECOVERABLE
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from gpu_device_plugin.plugin.ailment import Ailment
 from gpu_device_plugin.plugin.board import DeviceBoard
 from gpu_device_plugin.plugin.kubelet_socket import Identity, KubeletSocket, plugin_socket_path
 from gpu_device_plugin.plugin.node import Node
@@ -24,6 +25,8 @@ class Servers:
         self._kubelet = kubelet
         self._directory = socket_directory
         self._served: dict[str, ServedResource] = {}
+        self._ailments: dict[str, Ailment] = {}
+        """What was known against devices when they were served last."""
 
     def __bool__(self) -> bool:
         """Whether anything is served."""
@@ -61,6 +64,7 @@ class Servers:
         """
         if keep is not None:
             await self._retire(set(self._served).difference(keep))
+        self._ailments = {i: a for board in self.boards for i, a in board.ailments.items()}
         served, self._served = self._served, {}
         await asyncio.gather(*(resource.stop() for resource in served.values()))
 
@@ -75,7 +79,9 @@ class Servers:
         return not told <= {None, kubelet}
 
     def _add(self, resource: Resource, node: Node, preference: LinkedGpus) -> ServedResource:
-        service = ResourceService(DeviceBoard(resource), node.settings, preference, node.policy)
+        board = DeviceBoard(resource)
+        board.inherit(self._ailments)
+        service = ResourceService(board, node.settings, preference, node.policy)
         path = plugin_socket_path(resource.socket_name, self._directory)
         gate = _mps_gate(resource) if node.needs_mps else None
         served = ServedResource(service, self._kubelet, path, gate=gate)

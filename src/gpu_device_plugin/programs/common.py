@@ -40,7 +40,8 @@ def run_program(
     if parsed.wants_version:
         sys.stdout.write(version_text(program))
         return 0
-    set_up_logging(LogFormat(parsed.text("log-format")))
+    level = logging.getLevelNamesMapping()[parsed.text("log-level").upper()]
+    set_up_logging(LogFormat(parsed.text("log-format")), level)
     try:
         work(parsed)
     except UserError as error:

@@ -280,12 +280,14 @@ def test_blanks_in_the_list_of_a_variable() -> None:
 
 
 def test_our_own_options_are_checked_at_once() -> None:
-    assert plugin(LOG_FORMAT="json").text("log-format") == "json"
+    assert plugin(GPU_NODE_LOG_FORMAT="json").text("log-format") == "json"
     assert usage_error("--log-format=xml") == (
         '--log-format: "xml" is not allowed (allowed: text, json)'
     )
-    assert usage_error(LOG_FORMAT="yaml").startswith('LOG_FORMAT: "yaml" is not allowed')
-    assert plugin(LOG_FORMAT="").text("log-format") == "text"
+    assert usage_error(GPU_NODE_LOG_FORMAT="yaml").startswith(
+        'GPU_NODE_LOG_FORMAT: "yaml" is not allowed'
+    )
+    assert plugin(GPU_NODE_LOG_FORMAT="").text("log-format") == "text"
     assert plugin("--simulate=dgx-a100").text("simulate") == "dgx-a100"
     assert plugin(GPU_NODE_SIMULATE="n.yaml").text("simulate") == "n.yaml"
 

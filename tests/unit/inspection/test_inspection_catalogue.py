@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.inspection.samples import KIND, minimal
 
@@ -73,6 +73,7 @@ def test_two_files_of_one_directory_cancel_each_other_out_for_good() -> None:
     assert entries[0].others == ("/1/b", "/2/a")
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.lists(st.sampled_from("xyz"), unique=True))).map(
         lambda files: sorted(files, key=lambda file: file[0])

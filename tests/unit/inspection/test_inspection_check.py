@@ -247,7 +247,7 @@ def test_one_name_in_several_files() -> None:
 # ------------------------------------------------------------------ properties
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(specs(), st.sampled_from(["s.json", "s.yaml"]))
 def test_nothing_is_wrong_with_what_is_written(spec: Spec, file: str) -> None:
     text = spec.to_json() if file.endswith(".json") else spec.to_yaml()
@@ -259,6 +259,7 @@ def test_nothing_is_wrong_with_what_is_written(spec: Spec, file: str) -> None:
     assert checked.spec.names == spec.names
 
 
+@settings(deadline=None)
 @given(broken_specs)
 def test_the_verdict_is_that_of_the_writer(spec: Spec) -> None:
     errors = check(spec.to_dict()).count(Severity.ERROR)
@@ -281,7 +282,7 @@ def changed(draw: st.DrawFn) -> object:
         parent = child
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(changed())
 def test_the_verdict_is_that_of_the_reader(value: object) -> None:
     data = json.dumps(value, ensure_ascii=False).encode()
@@ -300,7 +301,7 @@ def errors_of(checked: Checked) -> list[str]:
     return [str(f) for f in checked.findings if f.severity is Severity.ERROR]
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.binary() | st.text().map(str.encode) | specs().map(lambda s: s.to_yaml().encode()[:-40]))
 def test_hostile_bytes_are_told_of_in_lines(data: bytes) -> None:
     for file in ("s.json", "s.yaml"):

@@ -120,14 +120,14 @@ def canonical(spec: Spec) -> object:
     return spec.version, spec.kind, dict(spec.annotations), devices, edits(spec.edits)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(specs(), specs())
 def test_there_is_a_difference_exactly_if_something_differs(one: Spec, two: Spec) -> None:
     assert compare(one, one) == ()
     assert bool(compare(one, two)) == (canonical(one) != canonical(two))
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(specs(), specs())
 def test_a_difference_turns_one_into_the_other(one: Spec, two: Spec) -> None:
     changes = [change for hunk in compare(one, two) for change in hunk.changes]

@@ -128,12 +128,12 @@ def test_no_gpu_at_all_is_told_once(node: Node) -> None:
 
 
 def test_what_the_plugin_refuses_is_refused(node: Node) -> None:
-    with pytest.raises(ConfigError, match="device-list-strategy: .*magic"):
+    with pytest.raises(ConfigError, match=r"device-list-strategy: .*magic"):
         node.preview(device_list_strategy=("magic",))
     with pytest.raises(ConfigError, match="blanks"):
         node.preview(cdi_annotation_prefix="a b")
+    node.inventory = replace(node.inventory, driver_version="1.2")
     with pytest.raises(HardwareError, match="holds neither"):
-        node.inventory = replace(node.inventory, driver_version="1.2")
         node.preview()
     node.loadable = False
     with pytest.raises(ConfigError, match="CDI needs the NVML library"):

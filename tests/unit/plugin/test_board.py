@@ -179,3 +179,12 @@ def test_events_about_nothing_here_change_nothing():
 
     assert told.mark_unhealthy([OTHER], XID_79) == []
     assert told.ailments == {}
+
+
+def test_only_what_needs_a_reset_outlasts_a_reload():
+    told = board()
+    firm = Ailment("XID 79", Severity.UNTIL_RESET, first=1, last=2, count=3)
+
+    told.inherit({"A": firm, "B": XID_79, "X": firm})
+
+    assert told.ailments == {"A": firm}
