@@ -93,6 +93,8 @@ class ApiServer:
         self.prefix = prefix
         self.seen: list[Seen] = []
         self.bookmarks = True
+        self.marked = 0
+        """The newest version that a bookmark told of."""
         self.longest_watch = 60.0
         """Seconds; a watch ends earlier if its client asks for it."""
         self._faults: dict[str, list[Fault]] = {}
@@ -389,6 +391,9 @@ class _Handler(BaseHTTPRequestHandler):
         metadata = {"resourceVersion": str(version)}
         item = {"kind": place.kind, "apiVersion": place.api_version, "metadata": metadata}
         self._send_event("BOOKMARK", item)
+        with self.api.store.changed:
+            self.api.marked = max(self.api.marked, version)
+            self.api.store.changed.notify_all()
 
     def _send_event(self, kind: str, item: Json) -> None:
         line = json.dumps({"type": kind, "object": item}).encode() + b"\n"

@@ -7,6 +7,7 @@ library v1.1.0; the JSON text follows Go's `encoding/json`, which that library u
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +19,16 @@ _GO_ESCAPES = str.maketrans(
         "&": "\\u0026",
         "\u2028": "\\u2028",
         "\u2029": "\\u2029",
+        # Runtimes read JSON as YAML, which has no such characters.
+        **{chr(code): f"\\u{code:04x}" for code in (0x7F, *range(0x80, 0xA0))},
     }
 )
+
+_NO_TEXT_IN_GO = re.compile(
+    r"[yYnN]|[-+]?(\d[\d_]*\.?[\d_]*|\.\d+)([eE][-+]?\d+)?|0[xob][0-9a-fA-F_]+|[-+]?\.(inf|Inf|INF)",
+    re.ASCII,
+)
+"""Plain scalars that go-yaml takes for booleans and numbers and PyYAML for text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +236,15 @@ class Spec:
         """The text of a ``.yaml`` file."""
         import yaml  # noqa: PLC0415 - 1 MB that the usual JSON does not need
 
-        body: str = yaml.safe_dump(self.to_dict(), sort_keys=False)
+        class Dumper(yaml.SafeDumper):
+            """Quotes what container runtimes (go-yaml) would read as something else than text."""
+
+        def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+            style = "'" if _NO_TEXT_IN_GO.fullmatch(value) else None
+            return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+        Dumper.add_representer(str, text)
+        body: str = yaml.dump(self.to_dict(), Dumper=Dumper, sort_keys=False)
         return "---\n" + body
 
 

@@ -12,7 +12,7 @@ from gpu_device_plugin.config.validate import validate_plugin
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.roots import find_dev_root
 from gpu_device_plugin.imex import find_channels
-from gpu_device_plugin.plugin.cdi import _options as cdi_options  # the plugin's own mapping
+from gpu_device_plugin.plugin.cdi import cdi_options
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings
 from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.model import Plan

@@ -25,8 +25,9 @@ Query = Mapping[str, str]
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
 """From when a request is sent until its whole answer is there."""
-IDLE_SECONDS = 60.0
-"""How long a connection is kept for another request; API servers close them after 90 s or so."""
+IDLE_SECONDS = 75.0
+"""How long a connection is kept for another request, such as the next pass after a minute; API
+servers close them after 90 s."""
 
 
 class PatchKind(StrEnum):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.labels import gpus, keys, mig, node
 from gpu_device_plugin.labels.model import Facts, Finding, Label, Labeler, Labels, Problem
 from gpu_device_plugin.labels.values import is_key_name, mend
+from gpu_device_plugin.resources.selection import select_gpus
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +39,13 @@ def make_labels(config: Config, facts: Facts, labelers: Sequence[Labeler] = LABE
     """All labels that there are; what goes wrong in one labeler costs only its own labels.
 
     Args:
-        config: validated, but for the MIG strategy: one that is none gives no MIG labels.
+        config: validated, but for the MIG strategy: one that is none gives no MIG labels. GPUs
+            that it leaves out (``extensions.gpus``) are as if the node did not have them.
         facts: what was read of the node.
         labelers: in their order.
     """
+    inventory = select_gpus(config, facts.node.inventory)
+    facts = replace(facts, node=replace(facts.node, inventory=inventory))
     found = dict[str, Label]()
     problems = [Problem(text, is_failure=True) for text in facts.node.failures]
     for labeler in labelers:

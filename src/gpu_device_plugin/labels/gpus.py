@@ -4,38 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from gpu_device_plugin.config.model import Config, Sharing, SharingStrategy
+from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.hardware.model import Gpu, Platform
 from gpu_device_plugin.labels import keys
 from gpu_device_plugin.labels.model import Facts, Finding, Label, Problem
+from gpu_device_plugin.labels.shares import NOT_OFFERED, Terms, find_terms
 from gpu_device_plugin.labels.values import product
 
 GPU_RESOURCE = "nvidia.com/gpu"
-SHARED = "SHARED"
-
-
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """How the devices of a resource are shared."""
-
-    replicas: int
-    strategy: str
-    suffixes: tuple[str, ...] = ()
-    """What the product's name ends with."""
-
-
-def shares_of(sharing: Sharing, resource: str) -> Shares:
-    """How a resource is shared; the first entry with its name counts."""
-    for entry in sharing.replicated.resources:
-        if entry.name == resource:
-            return Shares(entry.replicas, str(sharing.strategy), () if entry.rename else (SHARED,))
-    return Shares(1, str(SharingStrategy.NONE))
-
-
-NOT_OFFERED = Shares(0, str(SharingStrategy.NONE))
-"""A GPU that is cut into MIG devices is not offered as a whole."""
 
 
 def mode_is_known(gpu: Gpu) -> bool:
@@ -61,7 +39,14 @@ def whole_gpus(config: Config, facts: Facts) -> Iterator[Finding]:
         yield Problem(f"the MIG mode of a GPU cannot be read: {text}", is_failure=True)
     if product(gpus[0].name) is None:
         yield Problem(f"the name {gpus[0].name!r} has nothing that a label can show")
-    guesses = [_values(config, _with_mode(gpus, is_cut=guess), platform) for guess in (True, False)]
+    terms = find_terms(config, inventory)
+    if terms.problem:
+        yield Problem(
+            f"nvidia-device-plugin offers nothing with this configuration: {terms.problem}"
+        )
+    if len({terms.of(GPU_RESOURCE, gpu.uuid) for gpu in gpus if not gpu.mig_enabled}) > 1:
+        yield Problem("GPUs are shared in several ways: the labels gpu.* tell of one of them")
+    guesses = [_values(terms, _with_mode(gpus, is_cut=guess), platform) for guess in (True, False)]
     for key, value in guesses[1].items():
         yield Label(key, value if guesses[0].get(key) == value else None)
 
@@ -74,14 +59,14 @@ def _with_mode(gpus: Sequence[Gpu], *, is_cut: bool) -> list[Gpu]:
     return [gpu if mode_is_known(gpu) else replace(gpu, mig_enabled=is_cut) for gpu in gpus]
 
 
-def _values(config: Config, gpus: Sequence[Gpu], platform: Platform) -> Mapping[str, str | None]:
+def _values(terms: Terms, gpus: Sequence[Gpu], platform: Platform) -> Mapping[str, str | None]:
     """The labels of one model: that of the first GPU which is not cut, else that of the first.
 
     DEVIATION: v0.19.3 mixes the labels of all models, and which one prevails is random.
     """
     first = next((gpu for gpu in gpus if not gpu.mig_enabled), gpus[0])
     group = [g for g in gpus if (g.name, g.mig_enabled) == (first.name, first.mig_enabled)]
-    shares = NOT_OFFERED if first.mig_enabled else shares_of(config.sharing, GPU_RESOURCE)
+    shares = NOT_OFFERED if first.mig_enabled else terms.of(GPU_RESOURCE, first.uuid)
     memory = next((g.memory_bytes for g in reversed(group) if g.memory_bytes), 0)
     compute = next((g.compute_capability for g in reversed(group) if g.compute_capability), None)
     values: dict[str, str | None] = {

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from gpu_device_plugin.config.model import Config, MigStrategy
 from gpu_device_plugin.hardware.model import Gpu, Inventory, MigDevice, MigProfile
 from gpu_device_plugin.labels import keys
-from gpu_device_plugin.labels.gpus import GPU_RESOURCE, shares_of
+from gpu_device_plugin.labels.gpus import GPU_RESOURCE
 from gpu_device_plugin.labels.model import Facts, Finding, Label, Problem
+from gpu_device_plugin.labels.shares import Terms, find_terms
 from gpu_device_plugin.labels.values import product
 
 OVERRIDDEN = (keys.PRODUCT, keys.COUNT, keys.REPLICAS, keys.SHARING_STRATEGY, keys.MEMORY)
@@ -60,9 +61,10 @@ def _problem_of(gpu: Gpu) -> str:
 
 
 def _mixed(config: Config, inventory: Inventory) -> Iterator[Finding]:
+    terms = find_terms(config, inventory)
     for group in groups(inventory):
         kind = keys.mig_kind(group.profile)
-        yield from _group_labels(config, group, kind, f"nvidia.com/{kind}")
+        yield from _group_labels(terms, group, kind, f"nvidia.com/{kind}")
 
 
 def _single(config: Config, inventory: Inventory) -> Iterator[Finding]:
@@ -75,7 +77,8 @@ def _single(config: Config, inventory: Inventory) -> Iterator[Finding]:
         yield Problem(f"MIG strategy single: {reason}; no GPU or MIG device is offered")
         yield from _invalid(cut[0])
     else:
-        yield from _group_labels(config, found[0], keys.GPU, GPU_RESOURCE)
+        terms = find_terms(config, inventory)
+        yield from _group_labels(terms, found[0], keys.GPU, GPU_RESOURCE)
 
 
 def _why_not_single(gpus: Iterable[Gpu], found: Sequence[Group]) -> str:
@@ -100,8 +103,8 @@ def _invalid(gpu: Gpu) -> Iterator[Finding]:
         yield Label(keys.of(keys.GPU, name), value)
 
 
-def _group_labels(config: Config, group: Group, kind: str, resource: str) -> Iterator[Finding]:
-    shares = shares_of(config.sharing, resource)
+def _group_labels(terms: Terms, group: Group, kind: str, resource: str) -> Iterator[Finding]:
+    shares = terms.of(resource, group.devices[0].uuid)
     share = group.devices[0].attributes
     numbers = {
         keys.COUNT: len(group.devices),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpu_device_plugin.config.model import Config, SharingStrategy
+from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.hardware.model import Platform
 from gpu_device_plugin.hardware.pci import CONTROLLER_3D, VGA_CONTROLLER
 from gpu_device_plugin.labels import keys
 from gpu_device_plugin.labels.gpus import mode_is_known
 from gpu_device_plugin.labels.model import Facts, Finding, Label, Problem
+from gpu_device_plugin.labels.shares import find_terms
 from gpu_device_plugin.labels.values import sanitise
 
 UNKNOWN = "unknown"
@@ -77,14 +78,17 @@ def mig_capability(_: Config, facts: Facts) -> Iterator[Finding]:
 
 def mps_capability(config: Config, facts: Facts) -> Iterator[Finding]:
     """Whether replicas of GPUs share them by MPS here, which MIG rules out."""
-    gpus = facts.node.inventory.gpus
-    if config.sharing.strategy is not SharingStrategy.MPS:
+    inventory = facts.node.inventory
+    terms = find_terms(config, inventory)
+    if not terms.uses_mps():
         yield Label(keys.MPS_CAPABLE, "false")
-    elif any(gpu.mig_enabled for gpu in gpus):
+    elif terms.planned is not None:
+        yield Label(keys.MPS_CAPABLE, "true")
+    elif any(gpu.mig_enabled for gpu in inventory.gpus):
         # DEVIATION: v0.19.3 ends here.
         yield Problem("sharing.mps cannot be used on this node: MIG is enabled on a GPU")
         yield Label(keys.MPS_CAPABLE, "false")
-    elif gpus and all(map(mode_is_known, gpus)):
+    elif inventory.gpus and all(map(mode_is_known, inventory.gpus)):
         yield Label(keys.MPS_CAPABLE, "true")
 
 

@@ -25,7 +25,7 @@ from gpu_device_plugin.labels.model import Facts, Labels
 from gpu_device_plugin.labels.output import Output
 from gpu_device_plugin.labels.reports import Reports, SaidOnce
 from gpu_device_plugin.threads import in_thread
-from gpu_device_plugin.watch.signals import on_signals
+from gpu_device_plugin.watch.signals import on_signals, run_until
 
 log = logging.getLogger(__name__)
 
@@ -131,16 +131,9 @@ class LabelService:
         for logger in REPEATING_LOGGERS:
             logger.addFilter(self._said_once)
         on_signals(stop=self._on_stop, reload=self._on_reload)
-        life = asyncio.create_task(self._live(), name="labels")
-        end = asyncio.create_task(self._stop.wait(), name="stop signal")
         try:
-            await asyncio.wait({life, end}, return_when=asyncio.FIRST_COMPLETED)
-            if life.done():
-                life.result()
+            await run_until(self._stop, "labels", self._live())
         finally:
-            life.cancel()
-            end.cancel()
-            await asyncio.gather(life, end, return_exceptions=True)
             await self._end()
             for logger in REPEATING_LOGGERS:
                 logger.removeFilter(self._said_once)

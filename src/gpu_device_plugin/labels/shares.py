@@ -32,26 +32,40 @@ NOT_OFFERED = Shares(0, str(SharingStrategy.NONE))
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """What is planned for a device."""
+
+    resource: str
+    replicas: int
+    strategy: SharingStrategy
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
     """How everything on a node is shared."""
 
     sharing: Sharing
-    planned: Mapping[str, Shares] | None = None
+    planned: Mapping[str, Planned] | None = None
     """By UUID, or under an empty text for all devices; None where the section decides."""
     problem: str = ""
-    """Why it is not planned as it should be."""
+    """Why nothing can be planned."""
 
     def of(self, resource: str, uuid: str) -> Shares:
         """How a device is shared that goes to a resource unless it is renamed."""
         if self.planned is None:
             return shares_of(self.sharing, resource)
-        return self.planned.get(uuid) or self.planned.get("") or NOT_OFFERED
+        found = self.planned.get(uuid) or self.planned.get("")
+        if found is None:
+            return NOT_OFFERED
+        is_renamed = found.resource != resource
+        suffixes = () if is_renamed or found.strategy is SharingStrategy.NONE else (SHARED,)
+        return Shares(found.replicas, str(found.strategy), suffixes)
 
     def uses_mps(self) -> bool:
-        """Whether any device is shared through MPS, as far as the configuration goes."""
+        """Whether any device is to be shared through MPS."""
         if self.planned is None:
             return self.sharing.strategy is SharingStrategy.MPS
-        return any(shares.strategy == SharingStrategy.MPS for shares in self.planned.values())
+        return any(device.strategy is SharingStrategy.MPS for device in self.planned.values())
 
 
 def find_terms(config: Config, inventory: Inventory) -> Terms:
@@ -59,7 +73,7 @@ def find_terms(config: Config, inventory: Inventory) -> Terms:
     if not config.extensions.sharing and not config.extensions.honour_names:
         return Terms(config.sharing)
     try:
-        return Terms(config.sharing, _planned(config, inventory))
+        return Terms(config.sharing, _plan(config, inventory))
     except (ConfigError, HardwareError) as error:
         return Terms(config.sharing, {}, str(error))
 
@@ -73,24 +87,17 @@ def shares_of(sharing: Sharing, resource: str) -> Shares:
     return Shares(1, str(SharingStrategy.NONE))
 
 
-def _planned(config: Config, inventory: Inventory) -> dict[str, Shares]:
-    # Only for whoever uses these settings.
+def _plan(config: Config, inventory: Inventory) -> dict[str, Planned]:
+    # For whoever uses these settings only.
     from gpu_device_plugin.resources.defaults import with_default_resources  # noqa: PLC0415
     from gpu_device_plugin.resources.plan import make_plan  # noqa: PLC0415
 
-    complete = with_default_resources(config, inventory)
-    defaults = with_default_resources(
-        Config(flags=config.flags, extensions=config.extensions), inventory
-    )
-    usual = {item.name for item in (*(defaults.resources.gpus or ()), *defaults.resources.mig)}
-    found = dict[str, Shares]()
-    for resource in make_plan(complete, inventory).resources:
-        for device in resource.devices:
-            is_named_as_ever = device.is_replicated and resource.name in usual
-            # The one device of a Tegra or of WSL stands for all.
-            found[device.id if device.gpu_uuid else ""] = Shares(
-                device.replicas or 1,
-                str(resource.sharing),
-                (SHARED,) if is_named_as_ever else (),
-            )
-    return found
+    plan = make_plan(with_default_resources(config, inventory), inventory)
+    # The one device of a Tegra or of WSL stands for all.
+    return {
+        device.id if device.gpu_uuid else "": Planned(
+            resource.name, device.replicas or 1, resource.sharing
+        )
+        for resource in plan.resources
+        for device in resource.devices
+    }

@@ -1,7 +1,7 @@
 """Configuration and plan → the daemons that the node needs, and their limits.
 
 Formulas, units and roundings are those of k8s-device-plugin v0.19.3 (mps/manager.go, device.go,
-daemon.go): one daemon for every resource with replicas.
+daemon.go): one daemon for every resource that is shared through MPS.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class DaemonSpec:
 
 
 def uses_mps(config: Config) -> bool:
-    """Whether any resource is shared through MPS."""
-    return config.sharing.strategy is SharingStrategy.MPS
+    """Whether any device may be shared through MPS, so that the hardware has to be looked at."""
+    return config.uses_mps()
 
 
 def plan_daemons(config: Config, inventory: Inventory, plan: Plan) -> tuple[DaemonSpec, ...]:
@@ -54,12 +54,16 @@ def plan_daemons(config: Config, inventory: Inventory, plan: Plan) -> tuple[Daem
 
 
 def is_shared(resource: Resource) -> bool:
-    """Whether the resource has replicas, and so needs a daemon."""
-    return any(device.is_replicated for device in resource.devices)
+    """Whether the resource is shared through MPS, and so needs a daemon."""
+    return resource.sharing is SharingStrategy.MPS
 
 
 def refuse_impossible(
-    config: Config, inventory: Inventory, plan: Plan, *, count_clients: bool = True
+    config: Config,  # noqa: ARG001 - what it asks for is in the plan
+    inventory: Inventory,
+    plan: Plan,
+    *,
+    count_clients: bool = True,
 ) -> None:
     """Refuses what no daemon can be had for, so that nothing waits for one.
 
@@ -71,21 +75,21 @@ def refuse_impossible(
         HardwareError: the platform or the GPUs cannot do MPS.
     """
     shared = [resource for resource in plan.resources if is_shared(resource)]
-    if not uses_mps(config) or not shared:
+    if not shared:
         return
     if inventory.platform in {Platform.TEGRA, Platform.WSL}:
         what = "Tegra" if inventory.platform is Platform.TEGRA else "WSL"
         raise HardwareError(
-            f"sharing.mps: MPS cannot be used on {what}",
-            "its GPU has no compute mode to set and no limits to keep; use sharing.timeSlicing",
+            f"{shared[0].name} is to be shared, but MPS cannot be used on {what}",
+            "its GPU has no compute mode to set and no limits to keep; use time-slicing",
         )
     for resource in shared:
         for device in resource.devices:
             if device.is_mig:
                 raise HardwareError(
-                    f"sharing.mps: {resource.name} holds MIG device {device.index}, "
+                    f"{resource.name} holds MIG device {device.index}, "
                     "and MPS cannot be used with MIG devices",
-                    "disable MIG (nvidia-smi -mig 0), or use sharing.timeSlicing",
+                    "disable MIG (nvidia-smi -mig 0), or use time-slicing",
                 )
             if count_clients:
                 _refuse_too_many(resource, device)
@@ -105,8 +109,8 @@ def _refuse_too_many(resource: Resource, device: Device) -> None:
     if device.replicas > most:
         major, minor = device.compute_capability or (0, 0)
         raise ConfigError(
-            f"sharing.mps.resources: replicas {device.replicas} of {resource.name}: "
-            f"maximum allowed replicas exceeded: {device.replicas} > {most}",
+            f"replicas of {resource.name}: invalid device maximum allowed replicas exceeded: "
+            f"{device.replicas} > {most}",
             f"GPU {device.index} has compute capability {major}.{minor}, "
             f"for which MPS takes {most} clients",
         )

@@ -76,7 +76,7 @@ def set_up_cdi(
     """
     plugin = config.flags.plugin
     check_annotation_prefix(plugin.cdi_annotation_prefix or "")
-    specs = generate(_options(config, settings, inventory, channels), inventory)
+    specs = generate(cdi_options(config, settings, inventory, channels), inventory)
     _report(specs)
     for outcome in write_specs(specs, settings.directory):
         level = logging.WARNING if outcome.action is Action.LEFT else logging.INFO
@@ -94,12 +94,13 @@ def set_up_cdi(
     )
 
 
-def _options(
+def cdi_options(
     config: Config,
     settings: CdiSettings,
     inventory: Inventory,
     channels: tuple[ImexChannel, ...],
 ) -> CdiOptions:
+    """The generator's options for a validated configuration."""
     flags = config.flags
     driver_root = flags.plugin.container_driver_root or "/"
     return CdiOptions(

@@ -277,3 +277,19 @@ def test_known_versions_are_in_order() -> None:
     assert is_at_least("1.1.0", "0.3.0")
     assert not is_at_least("0.8.0", "1.0.0")
     assert KNOWN_VERSIONS[-1] == "1.1.0"
+
+
+@pytest.mark.parametrize(
+    "text", ["y", "N", "1e3", "0x1f", "0o17", "1_000", "+5", ".inf", "yes", "1"]
+)
+def test_text_that_go_would_take_for_something_else_is_quoted(text: str) -> None:
+    mount = ContainerEdits(mounts=(Mount("/a", "/b", options=(text,)),))
+
+    assert f"- '{text}'" in spec_of(edits=mount).to_yaml()
+
+
+def test_characters_that_yaml_does_not_have_are_escaped_in_json() -> None:
+    edits = ContainerEdits(env=("A=\x7f\x85é",))
+
+    assert '"A=\\u007f\\u0085é"' in spec_of(edits=edits).to_json()
+    assert json.loads(spec_of(edits=edits).to_json()) == spec_of(edits=edits).to_dict()

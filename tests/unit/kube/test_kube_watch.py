@@ -216,7 +216,7 @@ def test_bookmarks_move_the_version_and_tell_nothing(api: ApiServer) -> None:
             await asyncio.to_thread(api.wait, lambda: api.count("GET", NODES, watch=True) == 1)
             for number in range(3):
                 api.store.put("/api/v1/nodes/node2", labelled(str(number)))
-            await asyncio.sleep(0.2)  # bookmarks announce themselves to the client only
+            await asyncio.to_thread(api.wait, lambda: api.marked >= api.store.version)
             api.cut_watches()
             await asyncio.to_thread(api.wait, lambda: api.count("GET", NODES, watch=True) == 2)
             api.store.put(NODE, labelled("b"))

@@ -9,6 +9,7 @@ from support.configs import time_sliced
 from support.inventories import a_gpu, a_node, cut_gpu
 from support.labels import facts_of, gfd_config, problems, published
 
+from gpu_device_plugin.config.model import Extensions, GpuSelection, GpuSharing, SharingStrategy
 from gpu_device_plugin.hardware.model import Gpu, Platform, UnreadableGpu
 from gpu_device_plugin.labels.gpus import family, memory_label
 from gpu_device_plugin.labels.model import Facts
@@ -211,3 +212,74 @@ def test_whatever_the_gpus_the_order_of_reading_does_not_change_the_count(gpus: 
         assert 1 <= int(labels["gpu.count"]) <= len(gpus)
     else:
         assert labels == {"vgpu.present": "false"}
+
+
+class TestOurOwnSettings:
+    """What labels tell where extensions decide: what nvidia-device-plugin offers."""
+
+    GPUS = (a_gpu(0), a_gpu(1), a_gpu(2, **OTHER))
+
+    def labels(self, extensions: Extensions, gpus: tuple[Gpu, ...] = GPUS) -> dict[str, str]:
+        config = replace(gfd_config("mixed"), extensions=extensions)
+        return published(config, facts_of(gpus))
+
+    def test_gpus_that_are_left_out_do_not_count(self) -> None:
+        labels = self.labels(Extensions(gpus=GpuSelection(exclude=("0", "1"))))
+
+        assert labels["gpu.product"] == "Tesla-T4"
+        assert labels["gpu.count"] == "1"
+
+    def test_an_entry_for_single_gpus_decides(self) -> None:
+        entry = GpuSharing(SharingStrategy.TIME_SLICING, gpus=("0", "1"), replicas=3)
+        labels = self.labels(Extensions(sharing=(entry,)), self.GPUS[:2])
+
+        assert labels["gpu.replicas"] == "3"
+        assert labels["gpu.sharing-strategy"] == "time-slicing"
+        assert labels["gpu.product"].endswith("-SHARED")
+        assert labels["mps.capable"] == "false"
+
+    def test_several_ways_of_sharing_are_told(self) -> None:
+        entry = GpuSharing(
+            SharingStrategy.TIME_SLICING, gpus=("0",), replicas=3, rename="nvidia.com/part"
+        )
+        config = replace(gfd_config(), extensions=Extensions(sharing=(entry,)))
+        facts = facts_of(self.GPUS[:2])
+
+        assert published(config, facts)["gpu.replicas"] == "3"
+        assert "GPUs are shared in several ways" in problems(config, facts)
+
+    def test_a_renamed_resource_is_not_marked_and_mps_is_told(self) -> None:
+        entry = GpuSharing(SharingStrategy.MPS, gpus=("0",), replicas=4, rename="nvidia.com/part")
+        labels = self.labels(Extensions(sharing=(entry,)), (a_gpu(0), cut_gpu(1, 3)))
+
+        assert labels["gpu.product"] == "NVIDIA-A100-SXM4-40GB"
+        assert (labels["gpu.replicas"], labels["gpu.sharing-strategy"]) == ("4", "mps")
+        assert labels["mps.capable"] == "true"
+        assert labels["mig-3g.20gb.replicas"] == "1"
+
+    def test_profiles_are_shared_by_their_entry(self) -> None:
+        entry = GpuSharing(SharingStrategy.TIME_SLICING, mig=("3g.*",), replicas=2)
+        labels = self.labels(Extensions(sharing=(entry,)), (cut_gpu(0, 3, 1),))
+
+        assert labels["mig-3g.20gb.replicas"] == "2"
+        assert labels["mig-3g.20gb.product"].endswith("-MIG-3g.20gb-SHARED")
+        assert labels["mig-1g.5gb.sharing-strategy"] == "none"
+
+    def test_what_cannot_be_offered_has_no_replicas(self) -> None:
+        entries = (
+            GpuSharing(SharingStrategy.TIME_SLICING, gpus=("0",), replicas=2),
+            GpuSharing(SharingStrategy.MPS, gpus=("1",), replicas=2),
+        )
+        config = replace(gfd_config(), extensions=Extensions(sharing=entries))
+        facts = facts_of(self.GPUS[:2])
+
+        assert published(config, facts)["gpu.replicas"] == "0"
+        assert "offers nothing with this configuration: " in problems(config, facts)
+
+    @pytest.mark.parametrize("platform", [Platform.TEGRA, Platform.WSL])
+    def test_the_one_device_of_some_platforms_stands_for_all(self, platform: Platform) -> None:
+        entry = GpuSharing(SharingStrategy.TIME_SLICING, replicas=2)
+        config = replace(gfd_config(), extensions=Extensions(sharing=(entry,)))
+
+        labels = published(config, facts_of(replace(a_node(1), platform=platform)))
+        assert labels["gpu.replicas"] == "2"

@@ -80,10 +80,10 @@ app.kubernetes.io/component: {{ .component }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
-{{/* A change of the configurations replaces the pods; null removes the checksum. */}}
+{{/* A change of the configurations replaces the pods. */}}
 {{- define "gpu-device-plugin.podAnnotations" -}}
 {{- $annotations := deepCopy .Values.podAnnotations }}
-{{- if and .Values.config.map (not (hasKey $annotations "checksum/config")) }}
+{{- if and (or .Values.config.map .Values.simulate.node) (not (hasKey $annotations "checksum/config")) }}
 {{- $rendered := include (print $.Template.BasePath "/configmap.yaml") . }}
 {{- $_ := set $annotations "checksum/config" (sha256sum $rendered) }}
 {{- end }}
@@ -165,6 +165,11 @@ true
 {{- end }}
 {{- end }}
 
+{{/* "true" if the program that labels nodes talks to the Kubernetes API. */}}
+{{- define "gpu-device-plugin.publishesNodeFeature" -}}
+{{- if ternary .Values.gfd.useNodeFeatureAPI true (kindIs "bool" .Values.gfd.useNodeFeatureAPI) }}true{{ end }}
+{{- end }}
+
 {{/* ---- Security contexts ---- */}}
 
 {{/* The image runs as nobody in particular; what is done to the kubelet and to GPUs needs root. */}}
@@ -227,6 +232,8 @@ seccompProfile:
 
 {{/* Of (dict "root" . "hostNetwork" BOOL): what the pods of all DaemonSets begin with. */}}
 {{- define "gpu-device-plugin.podSpec" -}}
+securityContext:
+  {{- include "gpu-device-plugin.podSecurityContext" .root | nindent 2 }}
 {{- with .root.Values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
@@ -241,8 +248,6 @@ imagePullSecrets:
 hostNetwork: true
 dnsPolicy: ClusterFirstWithHostNet
 {{- end }}
-securityContext:
-  {{- include "gpu-device-plugin.podSecurityContext" .root | nindent 2 }}
 {{- end }}
 
 {{/* Of (dict "root" . "nodeSelector" MAP): which nodes get the pods. */}}
@@ -364,7 +369,7 @@ without a process chooses the configuration once, before the program starts.
       value: "true"
     {{- end }}
     {{- with include "gpu-device-plugin.variable" (dict "name" "LOG_FORMAT" "value" .root.Values.logFormat "kind" "string") }}
-    {{- . | nindent 4 }}
+    {{- . | trim | nindent 4 }}
     {{- end }}
   {{- with .root.Values.configManager.resources }}
   resources:
@@ -374,4 +379,27 @@ without a process chooses the configuration once, before the program starts.
     {{- .securityContext | nindent 4 }}
   volumeMounts:
     {{- include "gpu-device-plugin.configMounts" .root | nindent 4 }}
+{{- end }}
+
+{{/* ---- Mistakes ---- */}}
+
+{{/* Values that nothing reads, joined by commas. "known" is what values.schema.json lists as well. */}}
+{{- define "gpu-device-plugin.unknownValues" -}}
+{{- $known := list
+      "affinity" "allowDefaultNamespace" "cdi" "compatWithCPUManager" "componentSelectors" "config"
+      "configManager" "deviceDiscoveryStrategy" "deviceIDStrategy" "deviceListStrategy"
+      "devicePlugin" "failOnInitError" "fullnameOverride" "gdrcopyEnabled" "gdsEnabled" "gfd"
+      "global" "image" "imagePullSecrets" "logFormat" "migStrategy" "mofedEnabled" "mps"
+      "nameOverride" "namespace" "namespaceOverride" "networkPolicy" "nfd" "noTimestamp"
+      "nodeSelector" "nvidiaDevRoot" "nvidiaDriverRoot" "podAnnotations" "podSecurityContext"
+      "priorityClassName" "resources" "runtimeClassName" "securityContext"
+      "selectorLabelsOverride" "simulate" "sleepInterval" "strictValues" "tolerations"
+      "updateStrategy" }}
+{{- $unknown := list }}
+{{- range $name, $_ := .Values }}
+{{- if not (has $name $known) }}
+{{- $unknown = append $unknown $name }}
+{{- end }}
+{{- end }}
+{{- $unknown | sortAlpha | join ", " }}
 {{- end }}
