@@ -6,8 +6,9 @@ daemon.go): one daemon for every resource that is shared through MPS.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from gpu_device_plugin.config.model import Config, SharingStrategy
 from gpu_device_plugin.errors import ConfigError, HardwareError
@@ -35,13 +36,46 @@ class DaemonSpec:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """What a client gets, where that is not to be an equal share."""
+
+    thread_percentage: int | None = None
+    """From 1 to 100, which is no limit; None for an equal share."""
+    memory_mebibytes: int | None = None
+    """On every GPU; 0 for no limit, None for an equal share."""
+    memory_by_gpu: Mapping[str, int] = field(default_factory=dict)
+    """The same on single GPUs, by UUID or index; it takes precedence."""
+
+    def memory_on(self, device: Device) -> int:
+        """Its limit on a GPU, in MiB; 0 if there is none."""
+        for name in (device.gpu_uuid, device.index):
+            if name in self.memory_by_gpu:
+                return self.memory_by_gpu[name]
+        return memory_share(device) if self.memory_mebibytes is None else self.memory_mebibytes
+
+
+EQUAL_SHARES = ClientLimits()
+
+
 def uses_mps(config: Config) -> bool:
     """Whether any device may be shared through MPS, so that the hardware has to be looked at."""
     return config.uses_mps()
 
 
-def plan_daemons(config: Config, inventory: Inventory, plan: Plan) -> tuple[DaemonSpec, ...]:
+def plan_daemons(
+    config: Config,
+    inventory: Inventory,
+    plan: Plan,
+    limits: Mapping[str, ClientLimits] = MappingProxyType({}),
+) -> tuple[DaemonSpec, ...]:
     """The daemons that the node needs, in the order of the resources.
+
+    Args:
+        config: what is asked for.
+        inventory: the GPUs.
+        plan: what follows from both.
+        limits: by resource, what its clients get in place of equal shares.
 
     Raises:
         ConfigError: a GPU is shared by more containers than it takes as clients.
@@ -50,7 +84,11 @@ def plan_daemons(config: Config, inventory: Inventory, plan: Plan) -> tuple[Daem
     if not uses_mps(config):
         return ()
     refuse_impossible(config, inventory, plan)
-    return tuple(_daemon(resource, inventory) for resource in plan.resources if is_shared(resource))
+    return tuple(
+        _daemon(resource, inventory, limits.get(resource.name, EQUAL_SHARES))
+        for resource in plan.resources
+        if is_shared(resource)
+    )
 
 
 def is_shared(resource: Resource) -> bool:
@@ -59,11 +97,7 @@ def is_shared(resource: Resource) -> bool:
 
 
 def refuse_impossible(
-    config: Config,  # noqa: ARG001 - what it asks for is in the plan
-    inventory: Inventory,
-    plan: Plan,
-    *,
-    count_clients: bool = True,
+    config: Config, inventory: Inventory, plan: Plan, *, count_clients: bool = True
 ) -> None:
     """Refuses what no daemon can be had for, so that nothing waits for one.
 
@@ -75,7 +109,7 @@ def refuse_impossible(
         HardwareError: the platform or the GPUs cannot do MPS.
     """
     shared = [resource for resource in plan.resources if is_shared(resource)]
-    if not shared:
+    if not uses_mps(config) or not shared:
         return
     if inventory.platform in {Platform.TEGRA, Platform.WSL}:
         what = "Tegra" if inventory.platform is Platform.TEGRA else "WSL"
@@ -116,32 +150,30 @@ def _refuse_too_many(resource: Resource, device: Device) -> None:
         )
 
 
-def _daemon(resource: Resource, inventory: Inventory) -> DaemonSpec:
+def _daemon(resource: Resource, inventory: Inventory, limits: ClientLimits) -> DaemonSpec:
     shared = [device for device in resource.devices if device.is_replicated]
     gpus = tuple(dict.fromkeys(device.gpu_uuid for device in shared))
     replicas = sum(device.replicas for device in shared)
     return DaemonSpec(
         resource=resource.name,
         gpus=gpus,
-        thread_percentage=100 // (replicas // len(gpus)),
+        thread_percentage=limits.thread_percentage or 100 // (replicas // len(gpus)),
+        # A limit of 0 must not be set: it would take the limit away.
         memory_limits=tuple(
-            (device.gpu_index, limit) for device in shared if (limit := memory_limit(device))
+            (device.gpu_index, limit) for device in shared if (limit := limits.memory_on(device))
         ),
         warnings=tuple(_warnings(shared, inventory)),
     )
 
 
-def memory_limit(device: Device) -> int:
-    """How much of a GPU's memory a client gets, in MiB; 0 if its size is not known.
-
-    A limit of 0 must not be set: it would take the limit away.
-    """
+def memory_share(device: Device) -> int:
+    """An equal share of a GPU's memory for each replica, in MiB; 0 if its size is not known."""
     return device.memory_bytes // device.replicas // MEBIBYTE
 
 
 def _warnings(shared: list[Device], inventory: Inventory) -> Iterator[str]:
     for device in shared:
-        if not memory_limit(device):
+        if not device.memory_bytes:
             yield f"no memory limit for GPU {device.index}: its memory size is not known"
         gpu = inventory.gpu(device.gpu_uuid)
         if gpu is not None and gpu.mig_enabled:

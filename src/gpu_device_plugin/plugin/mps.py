@@ -1,6 +1,6 @@
 """The plugin's side of MPS: containers get the way to the daemon, and only once it answers.
 
-As in k8s-device-plugin v0.19.3 (internal/plugin/mps.go), but for resources with replicas only,
+As in k8s-device-plugin v0.19.3 (internal/plugin/mps.go), but for resources shared through MPS,
 and with a wait of its own instead of a start that fails and is tried again after 30 s.
 """
 
@@ -49,7 +49,7 @@ class MpsInjector:
         resource: Resource,
         names: Sequence[str],  # noqa: ARG002 - every device of a resource has one daemon
     ) -> None:
-        """Completes the response; a resource without replicas has no daemon."""
+        """Completes the response; a resource that is not shared through MPS has no daemon."""
         if not is_shared(resource):
             return
         pipe = DaemonFiles(MPS_ROOT, resource.name).pipe

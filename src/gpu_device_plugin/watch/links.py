@@ -8,12 +8,22 @@ from contextlib import suppress
 
 def leads_to(link: str, target: str) -> bool:
     """Whether a path ends up at the very file that a target ends up at."""
-    return is_usable(link) and os.path.realpath(link) == os.path.realpath(target)
+    if not is_usable(link):
+        return False
+    # Between two looks the kubelet may put another directory behind both.
+    return _text(link) == target or os.path.realpath(link) == os.path.realpath(target)
 
 
 def is_usable(link: str) -> bool:
     """Whether a path, followed to its end, is there to be read."""
     return os.path.exists(link) and not os.path.isdir(link)
+
+
+def _text(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
 
 
 def replace_link(link: str, target: str) -> None:

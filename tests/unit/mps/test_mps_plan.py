@@ -10,14 +10,18 @@ from support.inventories import a_gpu, a_node, cut_gpu
 
 from gpu_device_plugin.config.model import (
     Config,
+    Extensions,
+    GpuSharing,
     MigStrategy,
     ReplicatedResource,
     ReplicatedResources,
     Sharing,
+    SharingStrategy,
 )
 from gpu_device_plugin.errors import ConfigError, HardwareError
 from gpu_device_plugin.hardware.model import Inventory, Platform
 from gpu_device_plugin.mps.plan import (
+    ClientLimits,
     DaemonSpec,
     max_clients,
     plan_daemons,
@@ -34,9 +38,12 @@ def mps(replicas: int, *, rename: str = "", strategy: str = "none") -> Config:
     return replace(a_config(mig_strategy=strategy), sharing=Sharing(mps=section))
 
 
-def daemons(config: Config, inventory: Inventory) -> tuple[DaemonSpec, ...]:
+def daemons(
+    config: Config, inventory: Inventory, limits: ClientLimits | None = None
+) -> tuple[DaemonSpec, ...]:
     full = with_default_resources(config, inventory)
-    return plan_daemons(full, inventory, make_plan(full, inventory))
+    given = {} if limits is None else {"nvidia.com/gpu": limits}
+    return plan_daemons(full, inventory, make_plan(full, inventory), given)
 
 
 def node(memory: int, count: int = 1) -> Inventory:
@@ -60,6 +67,23 @@ def test_limits_are_truncated_shares(memory, count, replicas, limit, percentage)
     assert spec.thread_percentage == percentage
     expected = () if limit is None else tuple((index, limit) for index in range(count))
     assert spec.memory_limits == expected
+
+
+@pytest.mark.parametrize(
+    ("limits", "percentage", "memory"),
+    [
+        (ClientLimits(), 50, ((0, 20480), (1, 20480))),
+        (ClientLimits(thread_percentage=100), 100, ((0, 20480), (1, 20480))),
+        (ClientLimits(memory_mebibytes=30000), 50, ((0, 30000), (1, 30000))),
+        (ClientLimits(memory_mebibytes=0), 50, ()),
+        (ClientLimits(memory_by_gpu={"GPU-1": 7}), 50, ((0, 20480), (1, 7))),
+        (ClientLimits(80, 9, {"0": 0, "1": 7}), 80, ((1, 7),)),
+    ],
+)
+def test_limits_may_be_others_than_equal_shares(limits, percentage, memory):
+    """Report k8s-device-plugin#1494: two replicas need not have half of the threads each."""
+    (spec,) = daemons(mps(2), a_node(2), limits)
+    assert (spec.thread_percentage, spec.memory_limits) == (percentage, memory)
 
 
 def test_a_renamed_resource_has_its_daemon_under_the_new_name():
@@ -137,6 +161,16 @@ def test_a_whole_gpu_with_mig_enabled_is_warned_about():
 def test_platforms_without_compute_modes_are_refused(platform, name):
     with pytest.raises(HardwareError, match=f"MPS cannot be used on {name}"):
         daemons(mps(2), a_node(1, platform=platform))
+
+
+def test_single_gpus_may_be_shared_through_mps():
+    entries = (
+        GpuSharing(SharingStrategy.MPS, ("0",), replicas=4, rename="nvidia.com/gpu.mps"),
+        GpuSharing(SharingStrategy.TIME_SLICING, ("1",), replicas=2, rename="nvidia.com/gpu.slow"),
+    )
+    config = replace(a_config(), extensions=Extensions(honour_names=True, sharing=entries))
+    (spec,) = daemons(config, a_node(3))
+    assert spec == DaemonSpec("nvidia.com/gpu.mps", ("GPU-0",), 25, ((0, 10240),))
 
 
 def test_without_gpus_nothing_is_needed():

@@ -12,6 +12,7 @@ from support.aio import run, until, within
 from support.configs import a_config
 from support.mps import MpsTools, a_daemon
 
+from gpu_device_plugin.config.model import SharingStrategy
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
 from gpu_device_plugin.mps.daemon import MpsDaemon
 from gpu_device_plugin.mps.names import touch
@@ -20,8 +21,10 @@ from gpu_device_plugin.plugin import mps as module
 from gpu_device_plugin.plugin.mps import MpsReadiness, mps_injector
 from gpu_device_plugin.resources.model import Device, Resource
 
-SHARED = Resource("nvidia.com/gpu", (Device(id="GPU-0", index="0", replicas=4),))
+REPLICAS = (Device(id="GPU-0", index="0", replicas=4),)
+SHARED = Resource("nvidia.com/gpu", REPLICAS, sharing=SharingStrategy.MPS)
 WHOLE = Resource("nvidia.com/gpu", (Device(id="GPU-0", index="0"),))
+SLICED = Resource("nvidia.com/gpu", REPLICAS, sharing=SharingStrategy.TIME_SLICING)
 
 
 @pytest.fixture(autouse=True)
@@ -46,11 +49,12 @@ def test_a_container_gets_pipes_and_shared_memory(root):
     ]
 
 
-def test_a_resource_without_replicas_has_no_daemon(tools):
+@pytest.mark.parametrize("resource", [WHOLE, SLICED])
+def test_a_resource_without_replicas_has_no_daemon(tools, resource):
     response = pb.ContainerAllocateResponse()
-    mps_injector(a_config(mps_root="/m")).inject(response, WHOLE, ["GPU-0"])
+    mps_injector(a_config(mps_root="/m")).inject(response, resource, ["GPU-0"])
     assert response == pb.ContainerAllocateResponse()
-    run(waiting(tools, WHOLE).ready())
+    run(waiting(tools, resource).ready())
     assert tools.journal() == []
 
 

@@ -16,13 +16,19 @@
 {{- end }}
 {{- end }}
 
+{{/* Of (dict "root" . "suffix" TEXT): the suffix stays whole, so that no two names are the same. */}}
+{{- define "gpu-device-plugin.suffixed" -}}
+{{- $room := sub 62 (len .suffix) | int }}
+{{- printf "%s-%s" (include "gpu-device-plugin.fullname" .root | trunc $room | trimSuffix "-") .suffix }}
+{{- end }}
+
 {{- define "gpu-device-plugin.gfdName" -}}
 {{- $suffix := .Values.gfd.nameOverride | default "gpu-feature-discovery" }}
-{{- printf "%s-%s" (include "gpu-device-plugin.fullname" .) $suffix | trunc 63 | trimSuffix "-" }}
+{{- include "gpu-device-plugin.suffixed" (dict "root" . "suffix" $suffix) }}
 {{- end }}
 
 {{- define "gpu-device-plugin.mpsName" -}}
-{{- printf "%s-mps-control-daemon" (include "gpu-device-plugin.fullname" .) | trunc 63 | trimSuffix "-" }}
+{{- include "gpu-device-plugin.suffixed" (dict "root" . "suffix" "mps-control-daemon") }}
 {{- end }}
 
 {{- define "gpu-device-plugin.namespace" -}}
@@ -47,37 +53,45 @@
 
 {{/* ---- Labels and annotations ---- */}}
 
+{{/* What is overridden goes before what is ours. */}}
 {{- define "gpu-device-plugin.templateLabels" -}}
-app.kubernetes.io/name: {{ include "gpu-device-plugin.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
-{{- with .Values.selectorLabelsOverride }}
-{{ toYaml . }}
-{{- end }}
+{{- merge (deepCopy .Values.selectorLabelsOverride) (dict
+      "app.kubernetes.io/name" (include "gpu-device-plugin.name" .)
+      "app.kubernetes.io/instance" .Release.Name
+    ) | toYaml }}
 {{- end }}
 
 {{- define "gpu-device-plugin.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{ include "gpu-device-plugin.templateLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- merge (include "gpu-device-plugin.templateLabels" . | fromYaml) (dict
+      "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")
+      "app.kubernetes.io/version" .Chart.AppVersion
+      "app.kubernetes.io/managed-by" .Release.Service
+    ) | toYaml }}
 {{- end }}
 
-{{/* Of (dict "root" . "component" NAME): what a DaemonSet selects its pods by. */}}
+{{/* Of (dict "root" . "component" NAME): the labels of a component's objects. */}}
+{{- define "gpu-device-plugin.componentLabels" -}}
+{{- merge (include "gpu-device-plugin.labels" .root | fromYaml) (dict
+      "app.kubernetes.io/component" .component
+    ) | toYaml }}
+{{- end }}
+
+{{/* Of the same: the labels of its pods. */}}
+{{- define "gpu-device-plugin.podLabels" -}}
+{{- merge (include "gpu-device-plugin.templateLabels" .root | fromYaml) (dict
+      "app.kubernetes.io/component" .component
+    ) | toYaml }}
+{{- end }}
+
+{{/* Of the same: what its DaemonSet selects pods by. */}}
 {{- define "gpu-device-plugin.selectorLabels" -}}
 {{- if .root.Values.selectorLabelsOverride }}
 {{- toYaml .root.Values.selectorLabelsOverride }}
+{{- else if .root.Values.componentSelectors }}
+{{- include "gpu-device-plugin.podLabels" . }}
 {{- else }}
 {{- include "gpu-device-plugin.templateLabels" .root }}
-{{- if .root.Values.componentSelectors }}
-app.kubernetes.io/component: {{ .component }}
 {{- end }}
-{{- end }}
-{{- end }}
-
-{{/* Of (dict "root" . "component" NAME): the labels of its pods. */}}
-{{- define "gpu-device-plugin.podLabels" -}}
-{{- include "gpu-device-plugin.templateLabels" .root }}
-app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
 {{/* A change of the configurations replaces the pods. */}}
@@ -185,6 +199,7 @@ readOnlyRootFilesystem: true
 {{- define "gpu-device-plugin.unprivileged" -}}
 {{- if include "gpu-device-plugin.needsSysAdmin" . -}}
 capabilities:
+  drop: ["ALL"]
   add: ["SYS_ADMIN"]
 {{- else -}}
 allowPrivilegeEscalation: false
