@@ -9,8 +9,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from deployment.charts import find_helm  # noqa: E402 - its imports are in tools/
-from deployment.objects import have_schemas  # noqa: E402 - as above
+from deployment.charts import find_helm
+from deployment.objects import have_schemas
 
 HOW = "run tools/build_deployment_tools.py, which needs Go"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]  # has no types of its own
 from build_deployment_tools import KUBERNETES, schema_directory
 from deployment.charts import Object, containers, pod_spec
 from referencing import Registry, Resource
@@ -28,7 +28,7 @@ def have_schemas() -> bool:
 def problems(objects: Iterable[Object], *, schemas: bool = True) -> list[str]:
     """Everything that is wrong with objects, a line each."""
     items = list(objects)
-    found = []
+    found = list[str]()
     for item in items:
         if schemas:
             found += schema_problems(item)
@@ -72,8 +72,9 @@ def _validator(version: str, api: str, kind: str) -> jsonschema.Draft202012Valid
 def _registry(directory: Path) -> Registry[object]:
     text = (directory / "_definitions.json").read_text(encoding="utf-8")
     resource = Resource.from_contents(json.loads(text), default_specification=DRAFT202012)
-    registry: Registry[object] = Registry()
-    return registry.with_resource("/api/_definitions.json", resource)
+    empty: Registry[object] = Registry()
+    registry: Registry[object] = empty.with_resource("/api/_definitions.json", resource)
+    return registry
 
 
 def rule_problems(item: Object) -> Iterator[str]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deployment.charts import MAIN, Object, Rendered, containers, environ, render, run_helm
+import yaml
 from deployment.charts import CHART as CHART_DIRECTORY
+from deployment.charts import MAIN, Object, Rendered, containers, environ, render, run_helm
 from deployment.matrix import MATRIX
 from deployment.objects import problems
 
@@ -95,18 +96,16 @@ def accept(parsed: Parsed) -> None:
 
 
 def test_there_are_enough_sets_and_each_value_is_in_one() -> None:
-    import yaml  # noqa: PLC0415 - only here
-
     values = yaml.safe_load((CHART_DIRECTORY / "values.yaml").read_text(encoding="utf-8"))
     used = set[str]()
     for item in MATRIX.values():
         used |= set(_paths(item))
 
     assert len(MATRIX) >= 60
-    assert not {path for path in _paths(values, depth=2) if path.split(".")[0] != "nfd"} - used
+    assert not {path for path in _paths(values) if path.split(".")[0] != "nfd"} - used
 
 
-def _paths(values: dict[str, Any], prefix: str = "", depth: int = 2) -> Iterator[str]:
+def _paths(values: dict[str, Any], prefix: str = "") -> Iterator[str]:
     grouped = {"cdi", "config", "configManager", "devicePlugin", "gfd", "image", "mps"}
     grouped |= {"networkPolicy", "simulate"}
     for name, value in values.items():

@@ -44,7 +44,7 @@ def at(path: str, value: Any) -> dict[str, Any]:
 
 
 # Value, what it is set to, variable, its value, and which main containers get it (spec 07, 2.2).
-VARIABLES = [
+VARIABLES: list[tuple[str, Any, str, str, set[str]]] = [
     ("migStrategy", "single", "MIG_STRATEGY", "single", {PLUGIN, GFD, MPS}),
     ("failOnInitError", False, "FAIL_ON_INIT_ERROR", "false", {PLUGIN, GFD}),
     ("failOnInitError", True, "FAIL_ON_INIT_ERROR", "true", {PLUGIN, GFD}),
@@ -245,7 +245,7 @@ def test_image() -> None:
 
 
 # Value, what it is set to, and where it is found in the pod of each component.
-POD_FIELDS = [
+POD_FIELDS: list[tuple[str, Any, str, Any]] = [
     ("imagePullSecrets", [{"name": "s"}], "imagePullSecrets", [{"name": "s"}]),
     ("priorityClassName", "mine", "priorityClassName", "mine"),
     ("priorityClassName", "", "priorityClassName", None),

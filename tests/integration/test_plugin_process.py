@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -402,18 +403,93 @@ def test_what_needs_a_reset_outlasts_reloads_and_restarts_of_the_kubelet(tmp_pat
     run(work())
 
 
+def signals(process: int, line: str) -> set[int]:
+    """Those of a process that one line of its status names, such as ``SigBlk``."""
+    status = Path(f"/proc/{process}/status").read_text()
+    mask = int(status.partition(f"{line}:")[2].split()[0], 16)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
+
+
 def test_a_sighup_while_the_program_is_loaded_does_no_harm(tmp_path):
     async def work():
         async with SimulatedKubelet(str(tmp_path)) as kubelet, plugin(tmp_path) as running:
-            ignored = Path(f"/proc/{running.process.pid}/status")
-            await until(lambda: sighup_is_ignored(ignored.read_text()))
+            await until(lambda: signal.SIGHUP in signals(running.process.pid, "SigIgn"))
             running.signal(signal.SIGHUP)
             await kubelet.until(allocatable(4), "four GPUs")
 
     run(work())
 
 
-def sighup_is_ignored(status: str) -> bool:
-    mask = status.partition("SigIgn:")[2].split()[0]
-    caught = status.partition("SigCgt:")[2].split()[0]
-    return bool((int(mask, 16) | int(caught, 16)) & 1)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_the_program_is_loaded_ends_it_in_order(tmp_path, number):
+    async def work():
+        async with plugin(tmp_path) as running:
+            await until(lambda: number in signals(running.process.pid, "SigBlk"))
+            running.signal(number)
+            assert await running.ended(5) == 0
+            assert "shutting down" in running.log
+        assert os.listdir(tmp_path) == []
+
+    run(work())
+
+
+def test_a_reload_that_does_not_suit_the_gpus_changes_nothing(tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("version: v1")
+
+    async def work():
+        arguments = [f"--config-file={config}"]
+        environ = {"GPU_NODE_SIMULATE": "dgx-a100-mig"}
+        async with node(tmp_path, *arguments, environ=environ) as (kubelet, running):
+            await kubelet.until(allocatable(8), "eight GPUs")
+            config.write_text("{version: v1, flags: {migStrategy: single}}")
+            running.signal(signal.SIGHUP)
+            await running.logged("the last good configuration stays in force")
+            assert "the MIG strategy 'single' needs MIG devices on every GPU" in running.log
+            await kubelet.until(allocatable(8), "eight GPUs still")
+            config.write_text(SHARED)
+            running.signal(signal.SIGHUP)
+            await kubelet.until(allocatable(24), "the good configuration")
+
+    run(work())
+
+
+async def changed(attribute: str, path: Path) -> int:
+    process = await asyncio.create_subprocess_exec("chattr", attribute, str(path))
+    return await process.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file immutable")
+def test_a_socket_that_cannot_be_removed_is_told(tmp_path):
+    async def work():
+        async with node(tmp_path) as (kubelet, running):
+            await kubelet.until(allocatable(4), "four GPUs")
+            if await changed("+i", tmp_path) != 0:
+                pytest.skip("the file system has no immutable directories")
+            try:
+                running.signal(signal.SIGTERM)
+                assert await running.ended(5) == 1
+            finally:
+                assert await changed("-i", tmp_path) == 0
+        assert "nvidia-gpu.sock cannot be removed" in running.log
+
+    run(work())
+
+
+def test_help_that_nobody_can_read_is_one_line_and_1():
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", RUN, "--help"], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert ended.returncode == 1
+    assert b"stdout cannot be written: No space left on device" in ended.stderr
+    assert ended.stderr.count(b"\n") == 1
+
+
+def test_version_without_a_stdout_is_quiet():
+    ended = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", RUN, "--version"],
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")

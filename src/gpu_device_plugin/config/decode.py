@@ -15,7 +15,7 @@ from gpu_device_plugin.config.document import Node, parse_document
 from gpu_device_plugin.config.hints import hint_for
 from gpu_device_plugin.config.keys import SCHEMA
 from gpu_device_plugin.config.readers import mapping, read_leaf, sequence
-from gpu_device_plugin.config.schema import Form, Key, Null, build
+from gpu_device_plugin.config.schema import Form, Key, Null, build, folded
 from gpu_device_plugin.config.text import quote
 from gpu_device_plugin.errors import ConfigError
 
@@ -31,6 +31,8 @@ class Decoded:
     values: dict[str, Any] = field(default_factory=dict)
     """By the fields of the model; what is null in the file is None or absent."""
     warnings: list[ConfigWarning] = field(default_factory=list)
+    places: dict[str, Place] = field(default_factory=dict)
+    """Where the keys outside of lists stand that have a value, by their `folded` paths."""
 
 
 def decode(data: bytes, file: str) -> Decoded:
@@ -51,7 +53,7 @@ def decode(data: bytes, file: str) -> Decoded:
         place = Place(file, document.others)
         decoder.warn(place, "only the first document counts; the rest is ignored")
     decoder.warnings.sort(key=lambda warning: warning.place.line)
-    return Decoded(values, decoder.warnings)
+    return Decoded(values, decoder.warnings, decoder.places)
 
 
 def _check_version(values: dict[str, Any], entries: Mapping[str, Node], root: Place) -> None:
@@ -67,6 +69,7 @@ class _Decoder:
 
     def __init__(self) -> None:
         self.warnings: list[ConfigWarning] = []
+        self.places: dict[str, Place] = {}
 
     def warn(self, place: Place, message: str, hint: str = "") -> None:
         """Notes something that changes nothing, but is probably not as it was meant."""
@@ -110,6 +113,8 @@ class _Decoder:
             for name, line in node.repeated:
                 self.warn(place.below(name, line), "given more than once; the last one counts")
             values[key.field] = read_leaf(key, node, place)
+            if "[" not in place.path:
+                self.places[folded(place.path)] = place
 
     def _objects(self, key: Key, node: Node, place: Place) -> tuple[Any, ...]:
         items = sequence(node, place, "a list of mappings")

@@ -21,6 +21,8 @@ class Given:
     """The form in which the flag was given: ``--mig-strategy``."""
     rest: tuple[str, ...] = ()
     """What follows the first argument that is no flag."""
+    switch: str = ""
+    """The boolean flag without a value that stands right before the rest, if one does."""
 
 
 def read_flags(options: Sequence[Option], argv: Sequence[str]) -> Given:
@@ -37,14 +39,17 @@ def read_flags(options: Sequence[Option], argv: Sequence[str]) -> Given:
     rest = list(argv)
     while rest and len(rest[0]) > 1 and rest[0].startswith("-"):
         argument = rest.pop(0)
+        given.switch = ""
         if argument == "--":
             break
         name, equals, text = _split(argument)
         if name not in known:
             raise UsageError(f"there is no flag {quote(dashed(name))}", _meant(name, known))
         option = known[name]
-        if not equals:
-            text = "true" if option.kind is Kind.BOOL else _next(option, name, rest)
+        if not equals and option.kind is Kind.BOOL:
+            given.switch, text = dashed(name), "true"
+        elif not equals:
+            text = _next(option, name, rest)
         _add(given, option, dashed(name), text)
         used.add(name)
     _refuse_two_forms(options, used)

@@ -14,10 +14,11 @@ from typing import TypeVar, cast
 from gpu_device_plugin.config.flags import Given, read_flags
 from gpu_device_plugin.config.options import PROGRAMS, Option, Program, Value
 from gpu_device_plugin.config.text import quote
-from gpu_device_plugin.config.values import read_variable
+from gpu_device_plugin.config.values import FALSE, TRUE, read_variable
 from gpu_device_plugin.errors import UsageError
 
 _HELP_COMMANDS = ("help", "h")
+_MOST = 5  # arguments that a message repeats
 _T = TypeVar("_T")
 
 
@@ -32,6 +33,8 @@ class Parsed:
     """The flag (``--mig-strategy``) or variable that set an option; nothing for defaults."""
     arguments: tuple[str, ...] = ()
     """What is left over, and ignored."""
+    switch: str = ""
+    """The boolean flag without a value that stands right before what is left over, if one does."""
     command: str = ""
     """The sub-command; with `wants_help`, the one that help is wanted on."""
     wants_help: bool = False
@@ -65,6 +68,22 @@ class Parsed:
         """Whether a flag or a variable gave the value, be it that of the default."""
         return name in self.origins
 
+    def ignored(self) -> str:
+        """The warning, on one line, that arguments are left over; empty if none are."""
+        if not self.arguments:
+            return ""
+        first, *others = map(quote, self.arguments[:_MOST])
+        more = len(self.arguments) - _MOST
+        words = ", ".join([first, *others, *([f"{more} more"] if more > 0 else [])])
+        return f"arguments without effect: {words} ({self._why_ignored(self.arguments[0])})"
+
+    def _why_ignored(self, first: str) -> str:
+        if self.switch and first in TRUE | FALSE:
+            return f'a boolean takes its value after "=": {self.switch}={first}'
+        if self.command:
+            return f"{self.command} takes none"
+        return f"flags are read up to the first argument that is none, {quote(first)}"
+
     def _value(self, name: str, wanted: type[_T]) -> _T:
         value = self.values[name]
         if not isinstance(value, wanted):
@@ -86,6 +105,7 @@ def parse(program: Program, argv: Sequence[str], environ: Mapping[str, str]) -> 
         values={o.name: o.default for o in options} | variables.values | given.values,
         origins=variables.origins | given.origins,
         arguments=given.rest,
+        switch=given.switch,
     )
     if parsed.flag("help"):
         return replace(parsed, wants_help=True, command=_command(program, given.rest))
@@ -123,6 +143,7 @@ def _follow_command(parsed: Parsed) -> Parsed:
         parsed,
         command=name,
         arguments=given.rest,
+        switch=given.switch,
         wants_help=wants_help or given.rest[:1] in {(word,) for word in _HELP_COMMANDS},
     )
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from gpu_device_plugin.config.customise import disable_customisation
 from gpu_device_plugin.config.diagnostics import ConfigWarning, Place
 from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.config.keys import SCHEMA
-from gpu_device_plugin.config.model import Config
+from gpu_device_plugin.config.model import Config, DeviceListStrategy, PluginFlags
 from gpu_device_plugin.config.options import PROGRAMS, Option, Program
-from gpu_device_plugin.config.schema import Key, build
+from gpu_device_plugin.config.schema import Key, build, folded
+from gpu_device_plugin.errors import ConfigError
 
-LARGEST = 16 * 1024 * 1024
-"""Bytes of a file that are read; a ConfigMap holds one mebibyte at most."""
+if TYPE_CHECKING:
+    from gpu_device_plugin.config.decode import Decoded
+
+LARGEST = 2 * 1024 * 1024
+"""Bytes of a file that are read: twice what a ConfigMap can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,8 @@ class Loaded:
 
     config: Config
     warnings: tuple[ConfigWarning, ...] = ()
+    origins: Mapping[str, Place] = field(default_factory=dict)
+    """What set an option, by its key of the file: flag, variable or line; nothing for defaults."""
 
 
 def read_file(path: str) -> bytes:
@@ -53,26 +59,41 @@ def load(parsed: Parsed, read: Callable[[str], bytes] = read_file) -> Loaded:
         ConfigError: the file cannot be read or has something wrong in it.
     """
     file = parsed.text("config-file")
-    values, warnings = _decode(read(file), file) if file else ({}, [])
+    decoded = _decode(_read(read, file, parsed), file) if file else None
+    values: dict[str, Any] = decoded.values if decoded else {}
+    origins: dict[str, Place] = {}
     flags = _section(values, "flags")
     _section(flags, "plugin")
     _section(flags, "gfd")
     for option in PROGRAMS[parsed.program].options:
-        if option.config_path:
-            _merge(values, option, parsed)
+        if option.config_path and _merge(values, option, parsed):
+            if parsed.is_set(option.name):
+                origins[option.config_path] = Place(path=parsed.origins[option.name])
+            elif decoded:
+                origins[option.config_path] = decoded.places[folded(option.config_path)]
     flags["nvidia_dev_root"] = flags.get("nvidia_dev_root") or flags.get("nvidia_driver_root")
     if parsed.program is not Program.GPU_FEATURE_DISCOVERY:
         flags["gfd"] = None
     _refuse_more_than_one_with_mps(values)
     config, changes = disable_customisation(build(SCHEMA, values), file)
-    return Loaded(config, (*warnings, *changes, *_hidden(config, file)))
+    warnings = [*(decoded.warnings if decoded else ()), *changes, *_hidden(config, file)]
+    if parsed.program is Program.DEVICE_PLUGIN:
+        warnings += _without_devices(config.flags.plugin, origins)
+    return Loaded(config, tuple(warnings), origins)
 
 
-def _decode(data: bytes, file: str) -> tuple[dict[str, Any], list[ConfigWarning]]:
+def _read(read: Callable[[str], bytes], file: str, parsed: Parsed) -> bytes:
+    try:
+        return read(file)
+    except ConfigError as error:
+        hints = (error.hint, f"set by {parsed.origins['config-file']}")
+        raise ConfigError(error.message, "; ".join(filter(None, hints))) from None
+
+
+def _decode(data: bytes, file: str) -> Decoded:
     from gpu_device_plugin.config.decode import decode  # noqa: PLC0415 - needless without a file
 
-    decoded = decode(data, file)
-    return decoded.values, decoded.warnings
+    return decode(data, file)
 
 
 def _section(values: dict[str, Any], field: str) -> dict[str, Any]:
@@ -84,17 +105,21 @@ def _section(values: dict[str, Any], field: str) -> dict[str, Any]:
     return found
 
 
-def _merge(values: dict[str, Any], option: Option, parsed: Parsed) -> None:
+def _merge(values: dict[str, Any], option: Option, parsed: Parsed) -> bool:
     """Puts in what a flag or variable says, or the default where the file says nothing.
 
     The IMEX settings get no default: an empty list and false are what they begin with.
+
+    Returns:
+        Whether anything but the default is in force.
     """
     *sections, last = _fields(option.config_path)
-    for field in sections:
-        values = _section(values, field)
-    is_null = values.get(last) is None and not option.config_path.startswith("imex.")
-    if parsed.is_set(option.name) or is_null:
+    for section in sections:
+        values = _section(values, section)
+    is_set = parsed.is_set(option.name) or values.get(last) is not None
+    if parsed.is_set(option.name) or not (is_set or option.config_path.startswith("imex.")):
         values[last] = parsed.values[option.name]
+    return is_set
 
 
 def _fields(path: str) -> Iterator[str]:
@@ -127,3 +152,20 @@ def _hidden(config: Config, file: str) -> Iterator[ConfigWarning]:
         place = Place(file, path=f"extensions.sharing[{number}]")
         message = f"without effect after extensions.sharing[{first}], which selects every device"
         yield ConfigWarning(place, message)
+
+
+def _without_devices(flags: PluginFlags, origins: Mapping[str, Place]) -> Iterator[ConfigWarning]:
+    """Strategies that leave devices, or what belongs to them, out of containers."""
+    strategies = flags.device_list_strategy
+    if not strategies:
+        place = origins["flags.plugin.deviceListStrategy"]
+        yield ConfigWarning(place, "the list is empty: containers get no devices")
+    elif flags.pass_device_specs and all(_is_cdi(name) for name in strategies):
+        place = origins["flags.plugin.passDeviceSpecs"]
+        message = "without effect with CDI strategies alone"
+        yield ConfigWarning(place, message, "CDI specifications have the device nodes")
+
+
+def _is_cdi(name: str) -> bool:
+    """Whether a strategy, which need not be one, is one of CDI."""
+    return any(name == strategy for strategy in DeviceListStrategy if strategy.is_cdi)

@@ -6,7 +6,7 @@ The shape is that of the file format ``version: v1`` of k8s-device-plugin (api/c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -286,8 +286,3 @@ class Config:
     def uses_cdi(self) -> bool:
         """Whether any strategy needs CDI specifications."""
         return any(s.is_cdi for s in self.device_list_strategies)
-
-    def replicated_names(self) -> Iterator[str]:
-        """Names of the resources that are shared."""
-        for resource in self.sharing.replicated.resources:
-            yield resource.name

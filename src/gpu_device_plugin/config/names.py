@@ -36,12 +36,6 @@ def resource_name(text: str) -> str:
     return full
 
 
-def split_name(full: str) -> tuple[str, str]:
-    """Prefix and name: ``nvidia.com/gpu`` gives ``nvidia.com`` and ``gpu``."""
-    prefix, slash, name = full.partition("/")
-    return (prefix, name) if slash else ("", full)
-
-
 def shared_name(full: str) -> str:
     """The name that ``renameByDefault`` gives to a shared resource.
 

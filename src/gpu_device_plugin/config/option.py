@@ -46,6 +46,8 @@ class Option:
     aliases: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
     """The only values that make sense; checked when the configuration is validated."""
+    least: int = 0
+    """The smallest number that makes sense but 0; the default lets every number pass."""
     config_path: str = ""
     """Key of the configuration file with the same meaning; empty if there is none."""
     metavar: str = ""

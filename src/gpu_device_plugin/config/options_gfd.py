@@ -58,6 +58,15 @@ LABEL_OPTIONS = (
         category=LABELS,
     ),
     Option(
+        name="keep-output-file",
+        kind=Kind.BOOL,
+        default=False,
+        env=("GFD_KEEP_OUTPUT_FILE",),
+        help="Leave the file behind at the end.",
+        category=LABELS,
+        ours=True,
+    ),
+    Option(
         name="machine-type-file",
         kind=Kind.TEXT,
         default="/sys/class/dmi/id/product_name",

@@ -215,11 +215,13 @@ DEVICE_PLUGIN = ProgramSpec(
             name="rescan-interval",
             kind=Kind.DURATION,
             default=0,
+            least=100_000_000,
             env=("GPU_NODE_RESCAN_INTERVAL",),
             metavar="DURATION",
             help=(
                 "How often to look for changed hardware, such as new MIG devices, and to adapt "
-                "without a restart. Zero: only at SIGHUP and when the kubelet restarts."
+                "without a restart, 100ms at least. Zero: only at SIGHUP and when the kubelet "
+                "restarts."
             ),
             category="Devices",
             ours=True,

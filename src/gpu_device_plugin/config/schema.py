@@ -67,14 +67,14 @@ class Key:
 
     def child(self, name: str) -> Key | None:
         """The key below that has the name, as far as this key cares for upper and lower case."""
-        folded = _fold(name)
+        wanted = folded(name)
         for child in self.children:
-            if name == child.name or (not self.exact and folded == _fold(child.name)):
+            if name == child.name or (not self.exact and wanted == folded(child.name)):
                 return child
         return None
 
 
-def _fold(name: str) -> str:
+def folded(name: str) -> str:
     """Upper and lower case as Go's encoding/json unites them: the long s is an s there."""
     return name.lower().replace("\u017f", "s")
 

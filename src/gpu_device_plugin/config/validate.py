@@ -1,20 +1,30 @@
 """Checks of a merged configuration, before anything is started.
 
-Each error names the setting with its flags, variables and key, the bad value, and what is allowed.
+Each error is one line that names what set the value (flag, variable or line of the file), the bad
+value, and what is allowed. Where nothing did, or that is not known, every way to set it is named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from gpu_device_plugin.config.diagnostics import Place
 from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.config.model import Config, MigStrategy, SharingStrategy
-from gpu_device_plugin.config.options import PROGRAMS, Option, Program
+from gpu_device_plugin.config.options import PROGRAMS, Program
 from gpu_device_plugin.config.text import choices, quote
 from gpu_device_plugin.errors import ConfigError, UsageError
 
+Origins = Mapping[str, Place]
+"""What set an option, by its key of the file, as `load.Loaded` has it."""
 
-def validate_plugin(config: Config, nvml_loadable: Callable[[], bool]) -> None:
+_UNKNOWN: Origins = {}
+
+
+def validate_plugin(
+    config: Config, nvml_loadable: Callable[[], bool], origins: Origins = _UNKNOWN
+) -> None:
     """Checks what nvidia-device-plugin cannot work with.
 
     The order is that of k8s-device-plugin v0.19.3 (cmd/nvidia-device-plugin, validateFlags).
@@ -22,56 +32,52 @@ def validate_plugin(config: Config, nvml_loadable: Callable[[], bool]) -> None:
     Args:
         config: merged from all sources.
         nvml_loadable: whether the NVML library can be opened; asked only if CDI is in use.
+        origins: what set the options.
 
     Raises:
         ConfigError: names what is wrong first.
     """
     flags = config.flags
-    program = Program.DEVICE_PLUGIN
+    checks = _Checks(Program.DEVICE_PLUGIN, origins)
     for strategy in flags.plugin.device_list_strategy or ():
-        _check(program, "device-list-strategy", strategy)
+        checks.allow("device-list-strategy", strategy)
     if config.uses_cdi() and not nvml_loadable():
-        raise _error(
-            program,
+        raise checks.error(
             "device-list-strategy",
             "CDI needs the NVML library, which cannot be opened",
             "use envvar or volume-mounts, or see to it that libnvidia-ml.so.1 is found below "
             f"{flags.plugin.container_driver_root or '/'}",
         )
-    _check(program, "device-id-strategy", flags.plugin.device_id_strategy)
-    _check(
-        program, "shared-devices-allocation-policy", flags.plugin.shared_devices_allocation_policy
-    )
-    _check_mps(config)
-    _check(program, "device-discovery-strategy", flags.device_discovery_strategy)
-    _check(program, "mig-strategy", flags.mig_strategy)
+    checks.allow("device-id-strategy", flags.plugin.device_id_strategy)
+    checks.allow("shared-devices-allocation-policy", flags.plugin.shared_devices_allocation_policy)
+    _check_mps(config, checks)
+    checks.allow("device-discovery-strategy", flags.device_discovery_strategy)
+    checks.allow("mig-strategy", flags.mig_strategy)
     if config.imex.channel_ids not in {(), (0,)}:
         ids = ", ".join(map(str, config.imex.channel_ids))
-        raise _error(program, "imex-channel-ids", f"[{ids}] is not allowed", "allowed: none, or 0")
+        raise checks.error("imex-channel-ids", f"[{ids}] is not allowed", "allowed: none, or 0")
 
 
-def _check_mps(config: Config) -> None:
+def _check_mps(config: Config, checks: _Checks) -> None:
     """As for `sharing.mps`; beside single GPUs with MPS others may well be cut into MIG devices."""
     if not config.uses_mps():
         return
     whole_node = config.sharing.strategy is SharingStrategy.MPS
     if whole_node and config.flags.mig_strategy == MigStrategy.MIXED:
-        raise _error(
-            Program.DEVICE_PLUGIN,
+        raise checks.error(
             "mig-strategy",
             "mixed cannot be combined with sharing.mps",
             "allowed with MPS: none, single",
         )
     if not config.flags.mps_root:
-        raise _error(
-            Program.DEVICE_PLUGIN,
+        raise checks.error(
             "mps-root",
             f"required by {'sharing.mps' if whole_node else 'extensions.sharing'}, but empty",
             "the directory of mps-control-daemon on the host, by default /run/nvidia/mps",
         )
 
 
-def validate_labels(config: Config, parsed: Parsed) -> None:
+def validate_labels(config: Config, parsed: Parsed, origins: Origins = _UNKNOWN) -> None:
     """Checks what gpu-feature-discovery cannot work with.
 
     As in k8s-device-plugin v0.19.3, the MIG strategy is not looked at before a device is found;
@@ -81,20 +87,22 @@ def validate_labels(config: Config, parsed: Parsed) -> None:
     Raises:
         ConfigError: a setting has a value that is not allowed, or is missing.
     """
-    program = Program.GPU_FEATURE_DISCOVERY
-    _check(program, "device-discovery-strategy", config.flags.device_discovery_strategy)
+    if "node-name" in parsed.origins:
+        origins = {**origins, "node-name": Place(path=parsed.origins["node-name"])}
+    checks = _Checks(Program.GPU_FEATURE_DISCOVERY, origins)
+    checks.allow("device-discovery-strategy", config.flags.device_discovery_strategy)
     if config.flags.use_node_feature_api and not parsed.text("node-name"):
-        raise _error(
-            program,
+        raise checks.error(
             "node-name",
             "required to publish NodeFeature objects, but empty",
             "or turn off --use-node-feature-api",
         )
 
 
-def validate_mig_strategy(config: Config) -> None:
+def validate_mig_strategy(config: Config, origins: Origins = _UNKNOWN) -> None:
     """Checks the MIG strategy; raises ConfigError if it is not one."""
-    _check(Program.GPU_FEATURE_DISCOVERY, "mig-strategy", config.flags.mig_strategy)
+    checks = _Checks(Program.GPU_FEATURE_DISCOVERY, origins)
+    checks.allow("mig-strategy", config.flags.mig_strategy)
 
 
 def validate_manager(parsed: Parsed) -> None:
@@ -111,18 +119,26 @@ def validate_manager(parsed: Parsed) -> None:
             )
 
 
-def _check(program: Program, name: str, value: str | None) -> None:
-    """Raises ConfigError if the option has a value, and that is not one of the allowed ones."""
-    option = PROGRAMS[program].option(name)
-    if value is not None and value not in option.allowed:
-        raise _error(
-            program,
-            name,
-            f"{quote(value)} is not allowed",
-            f"allowed: {', '.join(option.allowed)}",
-        )
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    """Makes the errors of one program."""
 
+    program: Program
+    origins: Origins
+    """By the key of the file; by the name of the option where it has no key."""
 
-def _error(program: Program, name: str, what: str, hint: str) -> ConfigError:
-    option: Option = PROGRAMS[program].option(name)
-    return ConfigError(f"{name}: {what}", f"{hint}; set by {choices(option.settings)}")
+    def allow(self, name: str, value: str | None) -> None:
+        """Raises ConfigError if the option has a value, and that is none of the allowed ones."""
+        allowed = PROGRAMS[self.program].option(name).allowed
+        if value is not None and value not in allowed:
+            raise self.error(
+                name, f"{quote(value)} is not allowed", f"allowed: {', '.join(allowed)}"
+            )
+
+    def error(self, name: str, what: str, hint: str) -> ConfigError:
+        """The error that the value of an option is wrong."""
+        option = PROGRAMS[self.program].option(name)
+        origin = self.origins.get(option.config_path or name)
+        if origin is not None:
+            return origin.error(what, hint)
+        return ConfigError(f"{name}: {what}", f"{hint}; set by {choices(option.settings)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gpu_device_plugin.config.durations import EXAMPLES, parse_duration
+from gpu_device_plugin.config.durations import EXAMPLES, format_duration, parse_duration
 from gpu_device_plugin.config.numbers import parse_float, parse_int64
 from gpu_device_plugin.config.option import Kind, Option, Value
 from gpu_device_plugin.config.text import quote
@@ -44,6 +44,8 @@ def read_value(option: Option, origin: str, text: str) -> Value:
         raise UsageError(f"{origin}: {quote(text)} is {error}", allowed_values(option)) from None
     if option.ours and option.allowed and value not in option.allowed:
         raise UsageError(f"{origin}: {quote(text)} is not allowed", allowed_values(option))
+    if option.least and isinstance(value, int) and value and value < option.least:
+        raise UsageError(f"{origin}: {quote(text)} is too small", allowed_values(option))
     return value
 
 
@@ -63,6 +65,9 @@ def read_variable(option: Option, name: str, text: str) -> Value | None:
 def allowed_values(option: Option) -> str:
     """``allowed: uuid, index``, or the form of the value; empty if every text is allowed."""
     hint = ", ".join(option.allowed) or _HINTS.get(option.kind, "")
+    if option.least:
+        least = format_duration(option.least) if option.kind is Kind.DURATION else option.least
+        hint = f"0, or {least} and more, {hint}"
     return hint and f"allowed: {hint}"
 
 

@@ -196,6 +196,8 @@ class HealthKind(StrEnum):
     """A critical error that the driver reported (an XID)."""
     UNMONITORABLE = "unmonitorable"
     """The GPU cannot be watched and may be broken."""
+    MONITORABLE = "monitorable"
+    """The GPU is watched, which it could not be before."""
     LOST = "lost"
     """The GPU cannot be read any more."""
     MONITOR_NOT_STARTED = "monitor-not-started"

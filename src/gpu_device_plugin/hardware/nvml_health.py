@@ -8,7 +8,8 @@ from __future__ import annotations
 import ctypes
 import logging
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any
 
@@ -29,6 +30,9 @@ WATCHED = (
 NO_INSTANCE = 0xFFFFFFFF
 RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 """Pauses before an event set is made anew."""
+
+REGISTER_SECONDS = 30.0
+"""Pause before a GPU that could not be put into the event set is tried again."""
 
 Emit = Callable[[HealthEvent], None]
 
@@ -85,22 +89,46 @@ class NvmlMonitor:
             self._stop.set()
             return
         undo.callback(_free, events)
-        owners = self._register(events)
+        owners = dict[int | None, str]()
+        pending = self._register(self._inventory.gpus, events, owners)
+        for gpu, reason in pending:
+            self._emit(HealthEvent(HealthKind.UNMONITORABLE, gpu.uuid, reason=reason))
         self._watching = True
         self._emit(HealthEvent(HealthKind.MONITOR_READY))
+        next_try = time.monotonic() + REGISTER_SECONDS
         while not self._stop.is_set():
             try:
                 data = pynvml.nvmlEventSetWait(events, WAIT_MS)
             except pynvml.NVMLError_Timeout:
-                self._waited = True
-                continue
+                data = None
             self._waited = True
-            self._handle(data, owners)
+            if data is not None:
+                self._handle(data, owners)
+            if pending and time.monotonic() >= next_try:
+                pending = self._register_again(pending, events, owners)
+                next_try = time.monotonic() + REGISTER_SECONDS
 
-    def _register(self, events: Any) -> dict[int | None, str]:
-        """Puts every GPU into the event set; returns UUIDs by handle."""
-        owners = dict[int | None, str]()
-        for gpu in self._inventory.gpus:
+    def _register_again(
+        self, pending: list[tuple[Gpu, str]], events: Any, owners: dict[int | None, str]
+    ) -> list[tuple[Gpu, str]]:
+        left = self._register([gpu for gpu, _ in pending], events, owners)
+        still = {gpu.uuid for gpu, _ in left}
+        for gpu, _ in pending:
+            if gpu.uuid not in still:
+                self._emit(HealthEvent(HealthKind.MONITORABLE, gpu.uuid))
+        return left
+
+    @staticmethod
+    def _register(
+        gpus: Iterable[Gpu], events: Any, owners: dict[int | None, str]
+    ) -> list[tuple[Gpu, str]]:
+        """Puts GPUs into the event set and their UUIDs, by handle, into `owners`.
+
+        Returns:
+            The GPUs for which that has failed, with the reason.
+        """
+        failed = list[tuple[Gpu, str]]()
+        for gpu in gpus:
             try:
                 handle = pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
                 owners[_key(handle)] = gpu.uuid
@@ -112,14 +140,8 @@ class NvmlMonitor:
             except pynvml.NVMLError_NotSupported:
                 _log_unwatched(gpu, "it is too old to report events")
             except NvmlError as error:
-                self._emit(
-                    HealthEvent(
-                        HealthKind.UNMONITORABLE,
-                        uuid=gpu.uuid,
-                        reason=f"cannot be watched: {error}",
-                    )
-                )
-        return owners
+                failed.append((gpu, f"cannot be watched: {error}"))
+        return failed
 
     def _handle(self, data: Any, owners: dict[int | None, str]) -> None:
         if data.eventType != pynvml.nvmlEventTypeXidCriticalError:

@@ -13,6 +13,7 @@ import pynvml
 
 from gpu_device_plugin.hardware.model import Gpu, Inventory, Links, sysfs_address
 from gpu_device_plugin.hardware.nvml_library import NOT_THERE, NvmlError
+from gpu_device_plugin.hardware.nvml_read import bus_id_of
 
 MAX_NVLINKS = 36
 """Link numbers that are tried (NVML_NVLINK_MAX_LINKS of newer drivers; 18 before)."""
@@ -79,9 +80,4 @@ def _nvlink_peers(handle: Any) -> Iterator[str]:
             if error.value in NOT_THERE:
                 continue
             raise
-        bus_id = (
-            info.busId.decode("ascii", "replace")
-            if isinstance(info.busId, bytes)
-            else str(info.busId)
-        )
-        yield sysfs_address(bus_id)
+        yield sysfs_address(bus_id_of(info))

@@ -72,7 +72,9 @@ def is_capable(handle: Any) -> tuple[bool, bool]:
 def possible_profiles(handle: Any, gpu_bytes: int) -> tuple[str, ...]:
     """Profiles whose compute instance fills the GPU instance, in NVML's order."""
     names = dict[str, None]()
-    for number, info in _gpu_instance_profiles(handle):
+    found = list(_gpu_instance_profiles(handle))
+    gpu_bytes = gpu_bytes or _largest(found)
+    for number, info in found:
         slices = GPU_INSTANCE_SLICES[number]
         names[str(make_profile(number, slices, info.memorySizeMB, gpu_bytes))] = None
     return tuple(names)
@@ -89,7 +91,9 @@ def read_mig_devices(
         except (pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
             continue
         if not profiles:
-            profiles = {info.id: number for number, info in _gpu_instance_profiles(handle)}
+            found = list(_gpu_instance_profiles(handle))
+            gpu_bytes = gpu_bytes or _largest(found)
+            profiles = {info.id: number for number, info in found}
         yield _read_mig_device(handle, mig, slot, minor, gpu_bytes, profiles, minors)
 
 
@@ -150,6 +154,11 @@ def _compute_slices(gpu_instance: Any, ci: int) -> int:
         if info is not None and info.id == wanted:
             return slices
     raise NvmlError(pynvml.NVML_ERROR_NOT_FOUND)
+
+
+def _largest(profiles: list[tuple[int, Any]]) -> int:
+    """Bytes of the largest profile: about the whole GPU, for one that does not tell its memory."""
+    return max((info.memorySizeMB for _, info in profiles), default=0) << 20
 
 
 def _gpu_instance_profiles(handle: Any) -> Iterator[tuple[int, Any]]:

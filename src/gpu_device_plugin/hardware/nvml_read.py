@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pynvml
@@ -48,8 +49,8 @@ def read_inventory(platform: Platform, sysfs: str = "/sys") -> Inventory:
     gpus, unreadable = list[Gpu](), list[UnreadableGpu]()
     for index in range(count):
         try:
-            gpu = _read_gpu(index, minors, sysfs)
-        except (NvmlError, UnicodeDecodeError) as error:
+            gpu = _read_gpu(index, minors, sysfs, platform)
+        except _Unreadable as error:
             unreadable.append(UnreadableGpu(index, str(error)))
             continue
         if gpu is not None:
@@ -63,21 +64,25 @@ def read_inventory(platform: Platform, sysfs: str = "/sys") -> Inventory:
     )
 
 
-def _read_gpu(index: int, minors: MigMinors, sysfs: str) -> Gpu | None:
-    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    name = pynvml.nvmlDeviceGetName(handle)
+def _read_gpu(index: int, minors: MigMinors, sysfs: str, platform: Platform) -> Gpu | None:
+    handle = _needed("handle", pynvml.nvmlDeviceGetHandleByIndex, index)
+    name = _needed("name", pynvml.nvmlDeviceGetName, handle)
     if name in DISPLAY_ONLY:
         return None
-    minor = pynvml.nvmlDeviceGetMinorNumber(handle)
+    uuid, minor = _identity(handle, index, platform)
+    what = f"of GPU {index}"
     memory = _or_default(
-        pynvml.nvmlDeviceGetMemoryInfo, handle, default=None, what=f"memory of GPU {index}"
+        pynvml.nvmlDeviceGetMemoryInfo, handle, default=None, what=f"memory {what}"
     )
     total = 0 if memory is None else int(memory.total)
-    bus_id, device_id = _pci(handle, index)
+    info = _or_default(
+        pynvml.nvmlDeviceGetPciInfo, handle, default=None, what=f"PCI address {what}"
+    )
+    bus_id = "" if info is None else bus_id_of(info)
     capable, enabled, profiles, devices, problem = _read_mig(handle, minor, total, minors)
     return Gpu(
         index=index,
-        uuid=pynvml.nvmlDeviceGetUUID(handle),
+        uuid=uuid,
         minor=minor,
         name=name,
         memory_bytes=total,
@@ -85,10 +90,10 @@ def _read_gpu(index: int, minors: MigMinors, sysfs: str) -> Gpu | None:
             pynvml.nvmlDeviceGetCudaComputeCapability,
             handle,
             default=None,
-            what=f"compute capability of GPU {index}",
+            what=f"compute capability {what}",
         ),
         pci_bus_id=bus_id,
-        pci_device_id=device_id,
+        pci_device_id=0 if info is None else int(info.pciDeviceId),
         numa_node=read_numa_node(bus_id, sysfs),
         brand=_or_default(pynvml.nvmlDeviceGetBrand, handle, default=0),
         coherent=_is_coherent(handle),
@@ -98,6 +103,33 @@ def _read_gpu(index: int, minors: MigMinors, sysfs: str) -> Gpu | None:
         mig_profiles=profiles,
         mig_problem=problem,
     )
+
+
+def _identity(handle: Any, index: int, platform: Platform) -> tuple[str, int]:
+    """UUID and minor number. On WSL, where one device stands for all GPUs, neither is needed."""
+    if platform is Platform.WSL:
+        uuid = _or_default(pynvml.nvmlDeviceGetUUID, handle, default=f"GPU-{index}")
+        return uuid, _or_default(pynvml.nvmlDeviceGetMinorNumber, handle, default=index)
+    uuid = _needed("UUID", pynvml.nvmlDeviceGetUUID, handle)
+    return uuid, _needed("minor number", pynvml.nvmlDeviceGetMinorNumber, handle)
+
+
+class _Unreadable(Exception):  # noqa: N818 - what the GPU is
+    """What of a GPU could not be asked, and why."""
+
+
+def _needed(what: str, query: Callable[..., Any], *args: Any) -> Any:
+    """Asks what a GPU cannot be offered without."""
+    try:
+        return query(*args)
+    except (NvmlError, UnicodeDecodeError) as error:
+        raise _Unreadable(f"NVML does not tell its {what}: {error}") from None
+
+
+def bus_id_of(info: Any) -> str:
+    """The address in NVML's PCI information, e.g. ``00000000:3B:00.0``."""
+    raw = info.busId
+    return raw.decode("ascii", "replace") if isinstance(raw, bytes) else str(raw)
 
 
 def _read_mig(
@@ -115,19 +147,6 @@ def _read_mig(
     except NvmlError as error:
         return capable, enabled, profiles, devices, str(error)
     return capable, enabled, profiles, devices, ""
-
-
-def _pci(handle: Any, index: int) -> tuple[str, int]:
-    info = _or_default(
-        pynvml.nvmlDeviceGetPciInfo, handle, default=None, what=f"PCI address of GPU {index}"
-    )
-    if info is None:
-        return "", 0
-    return _text(info.busId), int(info.pciDeviceId)
-
-
-def _text(value: Any) -> str:
-    return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
 
 
 def read_numa_node(bus_id: str, sysfs: str = "/sys") -> int | None:

@@ -67,6 +67,7 @@ def can_load(path: str) -> bool:
 
 def has_tegra_files(root: str) -> bool:
     """Whether the files are there by which a Tegra system is told."""
+    root = root or "/"
     release = os.path.join(root, "etc/nv_tegra_release")
     if os.path.exists(release) and not os.path.isdir(release):
         return True

@@ -34,7 +34,8 @@ def find_library(driver_root: str, name: str) -> str:
 
 def find_dev_root(driver_root: str) -> str:
     """The root below which device nodes are probed: the driver root if it has a ``dev``."""
-    return driver_root if os.path.isdir(os.path.join(driver_root, "dev")) else "/"
+    root = driver_root or "/"
+    return root if os.path.isdir(os.path.join(root, "dev")) else "/"
 
 
 def join_root(root: str, path: str) -> str:

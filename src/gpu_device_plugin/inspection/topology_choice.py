@@ -8,6 +8,7 @@ from itertools import combinations
 from math import comb
 
 from gpu_device_plugin.errors import ConfigError
+from gpu_device_plugin.inspection.text import count
 from gpu_device_plugin.inspection.topology_model import Topology
 from gpu_device_plugin.plugin.preference import PREPARE_SECONDS
 from gpu_device_plugin.resources.topology import PairScores, TopologyAllocator
@@ -74,8 +75,8 @@ def choose(topology: Topology, request: Request) -> Choice:
 def _check(topology: Topology, request: Request) -> None:
     available = set(request.available)
     if request.size > len(available):
-        have = f"only {len(available)} are available" if available else "none is available"
-        raise ConfigError(f"{request.size} GPUs cannot be chosen: {have}")
+        have = f"available: {len(available)}" if available else "none is available"
+        raise ConfigError(f"{count(request.size, 'GPU')} cannot be chosen: {have}")
     missing = sorted(topology.indices(set(request.required) - available))
     if missing:
         raise ConfigError(
@@ -83,7 +84,7 @@ def _check(topology: Topology, request: Request) -> None:
         )
     if len(set(request.required)) > request.size:
         raise ConfigError(
-            f"{len(set(request.required))} GPUs are required, but only {request.size} asked for"
+            f"{len(set(request.required))} GPUs are required, but {request.size} asked for"
         )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from gpu_device_plugin.inspection.topology_model import NEARNESS, SYSTEM, Topology
+
+IsNear = Callable[[int, int], bool]
+"""Asked for two GPUs, the one with the smaller position first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,7 @@ class Group:
     level: int | None
     """NVML's level at which they meet; None if that is not known."""
     numa_node: int | None = None
-    """The NUMA node that all of them are on."""
+    """The NUMA node that all of them are on, unless that holds for a larger group already."""
 
     @property
     def gpus(self) -> tuple[int, ...]:
@@ -47,30 +50,45 @@ def find_groups(topology: Topology) -> Group | None:
     if topology.count < 2:
         return None
     members: list[Group | int] = list(range(topology.count))
-
-    def within(level: int) -> Callable[[int, int], bool]:
-        return lambda one, other: topology.levels.get((one, other), level + 1) <= level
-
     for level in sorted(NEARNESS):
         if level == SYSTEM:
-            members = _joined(topology, members, None, lambda a, b: _same_node(topology, a, b))
-        members = _joined(topology, members, level, within(level))
+            members = _joined(topology, members, None, _on_one_node(topology, members))
+        members = _joined(topology, members, level, _within(topology, level))
     whole = _joined(topology, members, None, lambda _one, _other: True)[0]
     return whole if isinstance(whole, Group) else None
 
 
-def _same_node(topology: Topology, one: int, other: int) -> bool:
-    node = topology.gpus[one].numa_node
-    return node is not None and node == topology.gpus[other].numa_node
+def _within(topology: Topology, level: int) -> IsNear:
+    return lambda one, other: topology.levels.get((one, other), level + 1) <= level
+
+
+def _on_one_node(topology: Topology, members: Sequence[Group | int]) -> IsNear:
+    nodes = _nodes(topology, members)
+    return lambda one, other: nodes[one] is not None and nodes[one] == nodes[other]
+
+
+def _nodes(topology: Topology, members: Sequence[Group | int]) -> list[int | None]:
+    """For each GPU the NUMA node of its group, if it has only one."""
+    nodes: list[int | None] = [None] * topology.count
+    for member in members:
+        node = _common_node(topology, gpus_of(member))
+        for gpu in gpus_of(member):
+            nodes[gpu] = node
+    return nodes
+
+
+def _common_node(topology: Topology, gpus: Iterable[int]) -> int | None:
+    found = {topology.gpus[gpu].numa_node for gpu in gpus}
+    return found.pop() if len(found) == 1 else None
 
 
 def _joined(
     topology: Topology,
     members: list[Group | int],
     level: int | None,
-    is_near: Callable[[int, int], bool],
+    is_near: IsNear,
 ) -> list[Group | int]:
-    """Joins what is near, which is asked for two GPUs with the smaller position first."""
+    """Joins all members between which any two GPUs are near."""
     place = {gpu: number for number, member in enumerate(members) for gpu in gpus_of(member)}
     for one, other in combinations(range(topology.count), 2):
         if place[one] != place[other] and is_near(one, other):
@@ -86,6 +104,11 @@ def _joined(
 def _group(topology: Topology, members: list[Group | int], level: int | None) -> Group | int:
     if len(members) == 1:
         return members[0]
-    ordered = tuple(sorted(members, key=lambda member: min(gpus_of(member))))
-    nodes = {topology.gpus[gpu].numa_node for member in ordered for gpu in gpus_of(member)}
-    return Group(ordered, level, nodes.pop() if len(nodes) == 1 else None)
+    ordered = sorted(members, key=lambda member: min(gpus_of(member)))
+    node = _common_node(topology, (gpu for member in ordered for gpu in gpus_of(member)))
+    if node is not None:
+        ordered = [
+            member if isinstance(member, int) else replace(member, numa_node=None)
+            for member in ordered
+        ]
+    return Group(tuple(ordered), level, node)

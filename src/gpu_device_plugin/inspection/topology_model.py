@@ -53,6 +53,11 @@ class Pair:
     score: int
 
     @property
+    def ends(self) -> tuple[int, int]:
+        """Both GPUs."""
+        return self.one, self.other
+
+    @property
     def ancestor(self) -> str:
         """The word for the way through PCI Express."""
         return UNKNOWN if self.level is None else NEARNESS[self.level].word

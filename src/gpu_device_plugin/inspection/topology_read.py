@@ -52,23 +52,15 @@ def _with_offers(topology: Topology, plan: Plan) -> Survey:
     """Only the GPUs of one resource can be in one answer: those of the largest one count."""
     resources = [resource for resource in plan.resources if _is_by_links(resource)]
     if not resources:
-        notes = ("no resource offers whole, unshared GPUs: the links decide nothing",)
-        return Survey(replace(topology, offered=()), notes if topology.gpus else ())
+        note = "no resource offers whole, unshared GPUs: the links decide nothing"
+        return Survey(replace(topology, offered=()), (note,) if topology.gpus else ())
     chosen = max(resources, key=lambda resource: resource.size)
-    offered = {device.gpu_uuid for device in chosen.devices}
+    uuids = {device.gpu_uuid for device in chosen.devices}
+    offered = tuple(n for n, gpu in enumerate(topology.gpus) if gpu.uuid in uuids)
     others = ", ".join(resource.name for resource in resources if resource is not chosen)
-    notes = (
-        (f"the GPUs of {chosen.name} are chosen among; --available names those of {others}",)
-        if others
-        else ()
-    )
+    note = f"the GPUs of {chosen.name} are chosen among; --available names those of {others}"
     return Survey(
-        replace(
-            topology,
-            resource=chosen.name,
-            offered=tuple(n for n, gpu in enumerate(topology.gpus) if gpu.uuid in offered),
-        ),
-        notes,
+        replace(topology, resource=chosen.name, offered=offered), (note,) if others else ()
     )
 
 

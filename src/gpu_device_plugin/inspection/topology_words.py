@@ -21,11 +21,16 @@ from gpu_device_plugin.inspection.topology_select import ranges
 SHOWN_EQUALS = 3
 """Sets named of those that are as good as the chosen one."""
 
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+PREFERRED = "preferred"
+"""What the line with the answer begins with."""
+
 
 def headline(topology: Topology) -> str:
-    """What the node has: ``8 × Tesla V100-SXM2-16GB, driver 535.183.06``."""
+    """What the node has: number and names of GPUs, the driver, and where this is from."""
     models = Counter(one_line(gpu.name) for gpu in topology.gpus)
-    words = [f"{number} × {name}" for name, number in models.items()] or ["no GPU"]
+    words = [f"{number} {TIMES} {name}" for name, number in models.items()] or ["no GPU"]
     if topology.driver_version:
         words.append(f"driver {one_line(topology.driver_version)}")
     text = ", ".join(words)
@@ -63,6 +68,8 @@ def legend(topology: Topology) -> Iterator[tuple[str, str]]:
     pairs = list(topology.pairs())
     if any(pair.nvlinks for pair in pairs):
         yield "NV#", f"# direct NVLinks, {NVLINK_SCORE} each, added to the score of PCIe"
+    else:
+        yield "NV#", "no NVLink joins two GPUs directly; those to NVSwitches do not count"
     levels = {pair.level for pair in pairs}
     for level, nearness in NEARNESS.items():
         if level in levels:
@@ -74,56 +81,63 @@ def legend(topology: Topology) -> Iterator[tuple[str, str]]:
 def choice_lines(topology: Topology, choice: Choice) -> Iterator[tuple[str, str]]:
     """The answer and the reasons, each with what it is about."""
     request = choice.request
-    yield "preferred", f"GPU {named(topology, choice.chosen)}"
-    yield "from", f"{_from(topology, choice)}"
+    yield "asked for", _request(topology, choice)
     if request.required:
         yield "required", f"GPU {named(topology, request.required)}"
+    yield PREFERRED, f"GPU {named(topology, choice.chosen)}"
     yield "score", f"{choice.score}"
-    yield "total", f"{_total(topology, choice)}"
+    yield "total", _total(topology, choice)
     if choice.rival is not None:
         yield "not taken", _rival(topology, choice, choice.rival)
     yield "as good", _equals(topology, choice)
 
 
-def _from(topology: Topology, choice: Choice) -> str:
+def _request(topology: Topology, choice: Choice) -> str:
     request = choice.request
-    text = f"{count(len(request.available), 'GPU')} available: {named(topology, request.available)}"
+    available = count(len(request.available), "GPU")
+    text = f"{request.size} of {available}, {named(topology, request.available)}"
     is_offer = topology.resource and set(request.available) == set(topology.offered)
     return f"{text} ({topology.resource})" if is_offer else text
 
 
 def _total(topology: Topology, choice: Choice) -> str:
-    division = choice.division
-    text = f"{division.total} = {_sum(topology, division)}"
+    division, request = choice.division, choice.request
     if len(division.sets) == 1:
-        return text
-    if choice.is_exact:
-        return f"{text}; no division into sets of {choice.request.size} scores more"
-    return f"{text}; too many divisions to try all, a better one may exist"
+        return str(division.total)
+    text = f"{division.total} = {_sum(topology, division)}"
+    if not choice.is_exact:
+        return f"{text}; there are too many divisions to try all, a better one may exist"
+    together = ""
+    if len(request.required) > 1:
+        together = f" with {named(topology, request.required)} in one set"
+    return f"{text}; no division into sets of {request.size}{together} scores more"
 
 
 def _sum(topology: Topology, division: Division) -> str:
-    parts = (
-        f"{topology.scores.within(part)} ({named(topology, part)})" for part in division.sets
+    """The sets by their scores: ``2 x 300 (0-3; 4-7) + 120 (8-11)`` with a proper sign."""
+    by_score = dict[int, list[str]]()
+    for part in division.sets:
+        by_score.setdefault(topology.scores.within(part), []).append(named(topology, part))
+    return " + ".join(
+        f"{f'{len(sets)} {TIMES} ' if len(sets) > 1 else ''}{score} ({'; '.join(sets)})"
+        for score, sets in by_score.items()
     )
-    return " + ".join(parts)
 
 
 def _rival(topology: Topology, choice: Choice, rival: Division) -> str:
-    first = rival.sets[0]
-    return (
-        f"GPU {named(topology, first)} with {topology.scores.within(first)}: with the GPUs left "
-        f"over the total would be {rival.total}, {choice.division.total - rival.total} less"
-    )
+    first, less = rival.sets[0], choice.division.total - rival.total
+    text = f"GPU {named(topology, first)} with {topology.scores.within(first)}"
+    if less:
+        return f"{text}: with the best division of the others the total is {rival.total} only"
+    return f"{text}: the total is the same, and the division above comes first"
 
 
 def _equals(topology: Topology, choice: Choice) -> str:
     number = len(choice.equals)
     if not number:
-        return "no other set" if choice.knows_all_equals else "not searched for"
+        return "no other set" if choice.knows_all_equals else "not known, there are too many sets"
     limit = "" if choice.knows_all_equals else "at least "
     sets = [f"GPU {named(topology, part)}" for part in choice.equals[:SHOWN_EQUALS]]
     more = number - len(sets)
     text = "; ".join(sets) + (f"; {limit}{more} more" if more else "")
     return f"{text}. The first in the order of the request is taken"
-

@@ -148,6 +148,8 @@ class UnixServer:
         self._server: _Server | None = None
         self._identity: tuple[int, int] | None = None
         self.path = ""
+        self.leftover = ""
+        """Why the socket file could not be removed; empty if it could."""
 
     async def start(self, path: str) -> None:
         """Listens at the path, in place of what may be left there.
@@ -178,6 +180,20 @@ class UnixServer:
         """Whether the file at the path is the socket that this server made."""
         return self._identity is not None and _identity(self.path) == self._identity
 
+    def successor_is_dead(self) -> bool:
+        """Whether another process has put its socket in place of ours and does not listen."""
+        if self.owns_socket() or self.socket_missing():
+            return False
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.setblocking(False)
+            try:
+                probe.connect(self.path)
+            except ConnectionRefusedError:
+                return True
+            except OSError:
+                return False
+        return False
+
     def socket_missing(self) -> bool:
         """Whether there is nothing at the path any more."""
         return not os.path.lexists(self.path)
@@ -187,8 +203,13 @@ class UnixServer:
         server, self._server = self._server, None
         if server is None:
             return
-        if self.owns_socket():
-            os.unlink(self.path)
+        try:
+            if self.owns_socket():
+                os.unlink(self.path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self.leftover = f"the socket {self.path} cannot be removed: {error.strerror}"
         self._identity = None
         server.close()
         for transport in list(server.live):

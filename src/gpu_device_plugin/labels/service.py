@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from gpu_device_plugin.config.durations import INFINITE
 from gpu_device_plugin.config.model import Config, GfdFlags
-from gpu_device_plugin.config.validate import validate_mig_strategy
+from gpu_device_plugin.config.validate import Origins, validate_mig_strategy
 from gpu_device_plugin.errors import HardwareError, UserError
 from gpu_device_plugin.kube.backoff import Backoff
 from gpu_device_plugin.kube.errors import ApiError, KubeError
@@ -48,6 +48,7 @@ class Work:
     config: Config
     reader: FactReader
     output: Output
+    origins: Origins = field(default_factory=dict)
 
     @property
     def flags(self) -> GfdFlags:
@@ -165,7 +166,7 @@ class LabelService:
     async def _reload(self, work: Work) -> Work:
         try:
             fresh = await in_thread("configure", self._configure)
-            validate_mig_strategy(fresh.config)
+            validate_mig_strategy(fresh.config, fresh.origins)
         except UserError as error:
             log.error("%s", error)
             log.error("the last good configuration stays in force")
@@ -188,7 +189,7 @@ class LabelService:
         timestamp = None if work.flags.no_timestamp else self._timestamp
         facts = await in_thread("read", lambda: work.reader.read(timestamp))
         if facts.node.has_devices:
-            validate_mig_strategy(work.config)
+            validate_mig_strategy(work.config, work.origins)
         labels = make_labels(work.config, facts)
         self._reports.update(_told(labels, facts))
         retry = await self._publish(work, labels)

@@ -14,7 +14,7 @@ class Severity(IntEnum):
     RECOVERABLE = 1
     """Over after a quiet period, where recovery is switched on."""
     UNWATCHABLE = 2
-    """Over when the monitor takes the GPU, at the next start or reload."""
+    """Over when the monitor takes the GPU, which it tries again and again."""
     UNTIL_RESET = 3
     """Over when the GPU has been reset, which is seen when it disappears and comes back, or when
     the process starts anew. Stays over reloads."""

@@ -100,12 +100,15 @@ class DeviceBoard:
         """Exchanges the devices; those that stay keep their health. One list goes out."""
         before = {device.id: device for device in self.resource.devices}
         self.resource = resource
-        kept = {d.id for d in resource.devices if before.get(d.id) == d and d.id in self._chunks}
-        if len(kept) == len(before) == len(resource.devices):
+        if before == {device.id: device for device in resource.devices}:
             return
-        self._ailments = {i: a for i, a in self._ailments.items() if i in kept}
+        self._ailments = {
+            d.id: self._ailments[d.id]
+            for d in resource.devices
+            if d.id in self._ailments and _is_same(d, before[d.id])
+        }
         self._chunks = {
-            d.id: self._chunks[d.id] if d.id in kept else _encode(d, api.HEALTHY)
+            d.id: _encode(d, api.UNHEALTHY if d.id in self._ailments else api.HEALTHY)
             for d in resource.devices
         }
         self._publish()
@@ -176,6 +179,11 @@ class DeviceBoard:
         self._version += 1
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def _is_same(device: Device, before: Device) -> bool:
+    """Whether it is the same piece of hardware, whatever else is told of it now."""
+    return (device.gpu_uuid, device.mig_instances) == (before.gpu_uuid, before.mig_instances)
 
 
 def _encode(device: Device, health: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 
 from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware.model import Inventory, Links
@@ -19,8 +19,6 @@ log = logging.getLogger(__name__)
 
 INIT_RETRY_SECONDS = 30.0
 """Pause before a driver that could not be used is tried again."""
-SETTLE_SECONDS = 1.0
-"""Time after a reload in which the new registrations come to rest."""
 
 Work = Coroutine[object, object, None]
 
@@ -67,10 +65,7 @@ class Companions:
             self._begin("health", self.health.stop())
             return
         self._begin("links", _learn_links(node, inventory, preference))
-        if self.health.is_running:
-            self._begin("hand-over", self._hand_over(node, inventory, boards))
-        else:
-            self.health.start(node.backend, inventory)
+        self._begin("health", self.health.take(node.backend, inventory))
 
     async def stop(self) -> None:
         """Ends all tasks but the watching of health, which the next node takes over."""
@@ -94,30 +89,6 @@ class Companions:
                 log.info("the driver can be used now")
                 self._request_reload()
                 return
-
-    async def _hand_over(
-        self, node: Node, inventory: Inventory, boards: Iterable[DeviceBoard]
-    ) -> None:
-        """Replaces the health monitor of the time before a reload.
-
-        It goes on until the new registrations have settled, so that no event falls between.
-        While it holds the driver, NVML tells what it has known all along; what it tells
-        afterwards is compared with what was planned on.
-        """
-        await asyncio.gather(*(board.first_told() for board in boards))
-        await asyncio.sleep(SETTLE_SECONDS)
-        await self.health.stop()
-        try:
-            now = await in_thread("read", node.backend.read)
-        except InitError as error:
-            log.warning("after the reload: %s", error)
-            self._request_reload()
-            return
-        if now.keeping_lost(inventory) == inventory:
-            self.health.start(node.backend, inventory)
-        else:
-            log.info("the hardware has changed: reloading once more")
-            self._request_reload()
 
     async def _rescan(self, node: Node, inventory: Inventory) -> None:
         """Looks for changed hardware again and again.

@@ -24,6 +24,9 @@ FIRST_LIST_SECONDS = 5.0
 TOLD_SECONDS = 0.05
 """How long an event waits until the kubelet has been told of the one before."""
 
+HAND_OVER_SECONDS = 5.0
+"""Longest time for which a new monitor is waited for before the former one ends."""
+
 Clock = Callable[[], float]
 
 
@@ -35,6 +38,7 @@ class HealthWatch:
         self._policy = HealthPolicy()
         self._boards: tuple[DeviceBoard, ...] = ()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._patient_until = 0.0
         self.is_monitoring = False
         """Whether events of the driver are being received."""
 
@@ -47,6 +51,7 @@ class HealthWatch:
         """Events from now on are shown on these boards, by this policy."""
         self._boards = tuple(boards)
         self._policy = policy
+        self._patient_until = time.monotonic() + FIRST_LIST_SECONDS
 
     def show_lost(self, gpus: Iterable[Gpu]) -> None:
         """Marks the devices of GPUs that cannot be read any more, and clears those that can."""
@@ -64,17 +69,37 @@ class HealthWatch:
                 for device in board.mark_healthy(devices):
                     log.info("found again resource=%s device=%s", board.resource.name, device.id)
 
-    def start(self, backend: Backend, inventory: Inventory) -> None:
-        """Begins to watch, unless the policy says that nothing counts."""
+    async def take(self, backend: Backend, inventory: Inventory) -> None:
+        """Begins to watch, in place of what is being watched, without a gap between.
+
+        Nothing is watched where the policy says that nothing counts.
+        """
         if self._policy.is_off:
             log.info("GPU health is not watched, as %s says", DISABLE_VARIABLE)
+            await self.stop()
             return
+        former, ready = self._tasks, asyncio.Event()
+        self._tasks = self._begin(backend, inventory, ready)
+        try:
+            async with asyncio.timeout(HAND_OVER_SECONDS if former else 0):
+                await ready.wait()
+        except TimeoutError:
+            pass
+        finally:
+            for task in former:
+                task.cancel()
+            await asyncio.gather(*former, return_exceptions=True)
+
+    def _begin(
+        self, backend: Backend, inventory: Inventory, ready: asyncio.Event
+    ) -> tuple[asyncio.Task[None], ...]:
+        watch = asyncio.create_task(self._watch(backend, inventory, ready), name="health")
+        settings = self._policy.settings.recovery
+        if not settings.enabled:
+            return (watch,)
         recovery = Recovery(backend, inventory, lambda: self._boards, self._clock)
-        work = [asyncio.create_task(self._watch(backend, inventory), name="health")]
-        if self._policy.settings.recovery.enabled:
-            quiet = self._policy.settings.recovery.quiet_period / 1e9
-            work.append(asyncio.create_task(recovery.run(quiet), name="recovery"))
-        self._tasks = tuple(work)
+        quiet = settings.quiet_period / 1e9
+        return watch, asyncio.create_task(recovery.run(quiet), name="recovery")
 
     async def stop(self) -> None:
         """Ends the watching; the driver is not in use any more when this returns."""
@@ -84,26 +109,34 @@ class HealthWatch:
         await asyncio.gather(*tasks, return_exceptions=True)
         self.is_monitoring = False
 
-    async def _watch(self, backend: Backend, inventory: Inventory) -> None:
+    async def _watch(self, backend: Backend, inventory: Inventory, ready: asyncio.Event) -> None:
         try:
             async with aclosing(backend.health_events(inventory)) as events:
                 async for event in events:
+                    ready.set()
                     await self._first_lists()
                     if self._apply(event):
                         # Each change is told by a list of its own to whoever keeps up.
                         await asyncio.gather(*(b.told(TOLD_SECONDS) for b in self._boards))
         except Exception:
             log.exception("the health of the GPUs is not watched any more")
+        finally:
+            ready.set()
 
     async def _first_lists(self) -> None:
+        patience = self._patient_until - time.monotonic()
+        if patience <= 0:
+            return
         try:
-            async with asyncio.timeout(FIRST_LIST_SECONDS):
+            async with asyncio.timeout(patience):
                 await asyncio.gather(*(board.first_told() for board in self._boards))
         except TimeoutError:
             return
 
     def _apply(self, event: HealthEvent) -> bool:
         if event.kind is HealthKind.MONITOR_READY:
+            if not self.is_monitoring:
+                log.info("GPU health is being watched")
             self.is_monitoring = True
         elif event.kind in {HealthKind.MONITOR_LOST, HealthKind.MONITOR_NOT_STARTED}:
             self.is_monitoring = False
@@ -122,7 +155,9 @@ def apply_event(
         now: seconds since 1970.
     """
     if event.kind is HealthKind.MONITOR_READY:
-        return _end_of_blindness(boards)
+        return _end_of_blindness(boards, Severity.PROVISIONAL)
+    if event.kind is HealthKind.MONITORABLE:
+        return _end_of_blindness(boards, Severity.UNWATCHABLE, event.uuid)
     action = policy.action_on(event)
     meaning = event.reason if event.xid is None else describe_xid(event.xid)
     if action is XidAction.IGNORE:
@@ -159,11 +194,14 @@ def _severity(event: HealthEvent, action: XidAction) -> Severity:
     return Severity.RECOVERABLE
 
 
-def _end_of_blindness(boards: Iterable[DeviceBoard]) -> bool:
+def _end_of_blindness(
+    boards: Iterable[DeviceBoard], severity: Severity, uuid: str | None = None
+) -> bool:
     """Nothing was known against devices that merely were not watched."""
     changed = False
     for board in boards:
-        for device in board.mark_healthy(board.ailing(Severity.PROVISIONAL)):
+        devices = [d for d in board.ailing(severity) if uuid in {None, d.gpu_uuid}]
+        for device in board.mark_healthy(devices):
             changed = True
             log.info("healthy again, since it is watched: device=%s", device.id)
     return changed

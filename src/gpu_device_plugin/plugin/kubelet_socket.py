@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpu_device_plugin.kubelet import api
 
 Identity = tuple[int, int, int]
-"""Device, inode and time of change of a socket file."""
+"""Device, inode and time of making of a socket file; who owns it may change meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class KubeletSocket:
             found = os.stat(self.path)
         except OSError:
             return None
-        return found.st_dev, found.st_ino, found.st_ctime_ns
+        return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def plugin_socket_path(name: str, directory: str = api.DEVICE_PLUGIN_DIR) -> str:

@@ -108,6 +108,8 @@ class MpsReadiness:
 
         To be called after `ready`. A daemon that was never marked as started is not watched.
         """
+        if not self._is_needed:
+            await asyncio.Event().wait()
         while not os.path.exists(self._files.started):  # noqa: ASYNC110 - nothing announces it
             await asyncio.sleep(LOOK_SECONDS)
         while os.path.exists(self._files.started):  # noqa: ASYNC110 - as above

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import AllocationPolicy, Config
 from gpu_device_plugin.config.render import render
 from gpu_device_plugin.config.validate import validate_plugin
@@ -54,7 +55,7 @@ class Node:
 class NodeReader:
     """Reads configuration and hardware, anew at every start and reload."""
 
-    load_config: Callable[[], Config]
+    load_config: Callable[[], Loaded]
     open_backend: Callable[[Config], Backend]
     cdi: CdiSettings
 
@@ -64,10 +65,10 @@ class NodeReader:
         Raises:
             ConfigError: the configuration cannot be used.
         """
-        config = self.load_config()
-        backend = self.open_backend(config)
-        validate_plugin(config, backend.is_loadable)
-        return config, backend
+        loaded = self.load_config()
+        backend = self.open_backend(loaded.config)
+        validate_plugin(loaded.config, backend.is_loadable, loaded.origins)
+        return loaded.config, backend
 
     def read(self, config: Config, backend: Backend, known: Inventory | None = None) -> Node:
         """Reads the hardware and plans what it offers.
@@ -134,16 +135,13 @@ class NodeReader:
 
 
 def _uses_mps(config: Config, inventory: Inventory, plan: Plan) -> bool:
-    if config.sharing.mps is None:
+    if not config.uses_mps():
         return False
-    from gpu_device_plugin.mps.plan import (  # noqa: PLC0415 - only where it is used
-        refuse_impossible,
-        uses_mps,
-    )
+    from gpu_device_plugin.mps.plan import refuse_impossible  # noqa: PLC0415 - only if used
 
     # How many clients a GPU takes is for mps-control-daemon to say.
     refuse_impossible(config, inventory, plan, count_clients=False)
-    return uses_mps(config)
+    return True
 
 
 def _mps_injector(config: Config) -> Injector:

@@ -20,8 +20,8 @@ from gpu_device_plugin.threads import in_thread
 
 log = logging.getLogger(__name__)
 
-LONGEST_PAUSE = 60.0
-"""Seconds between two looks at the ailments, at most."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 60.0
+"""Seconds between two looks at the ailments."""
 
 
 class Recovery:
@@ -43,7 +43,7 @@ class Recovery:
     async def run(self, quiet_seconds: float) -> None:
         """Looks at the ailments again and again until it is cancelled."""
         while True:
-            await asyncio.sleep(min(quiet_seconds / 4, LONGEST_PAUSE))
+            await asyncio.sleep(max(SHORTEST_PAUSE, min(quiet_seconds / 4, LONGEST_PAUSE)))
             try:
                 await self.look(quiet_seconds)
             except Exception:

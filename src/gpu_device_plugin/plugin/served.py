@@ -24,6 +24,9 @@ GRACE = 1.0
 A kubelet that starts removes all sockets of its directory first and makes its own last; within
 that time its new socket shows and everything is registered there."""
 
+LOOK_SECONDS = 5.0
+"""How often a process that was overtaken looks whether the other one lives."""
+
 LASTING = 60.0
 """Seconds after which a registration counts as one that has lasted."""
 
@@ -92,7 +95,14 @@ class ServedResource:
         self._task: asyncio.Task[None] | None = None
         self._poked = asyncio.Event()
         self._registered_at = 0.0
+        self._is_overtaken = False
+        self._has_served = False
         self._losses = Backoff(GRACE, 30)
+
+    @property
+    def leftover(self) -> str:
+        """Why the socket could not be removed; empty if it could."""
+        return self._server.leftover
 
     @property
     def name(self) -> str:
@@ -176,7 +186,10 @@ class ServedResource:
         if not self._server.owns_socket():
             await self._server.stop()
             await self._server.start(self._socket_path)
-            log.info("serving resource=%s socket=%s", self.name, self._socket_path)
+            self._is_overtaken = False
+            level = logging.DEBUG if self._has_served else logging.INFO
+            log.log(level, "serving resource=%s socket=%s", self.name, self._socket_path)
+            self._has_served = True
         if not self._kubelet.is_wanted:
             self.state = State.UNREGISTERED
             log.info("not registered, as --kubelet-socket is empty resource=%s", self.name)
@@ -234,20 +247,31 @@ class ServedResource:
         events = [self._poked] if ended.is_set() else [self._poked, ended]
         waits = [asyncio.ensure_future(event.wait()) for event in events]
         limit = None if opened.is_set() or not self._kubelet.is_wanted else FIRST_STREAM
+        if self._is_overtaken:
+            limit = LOOK_SECONDS
         try:
             done, _ = await asyncio.wait(waits, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-            if not done and not opened.is_set():
+            if not done and not opened.is_set() and not self._is_overtaken:
                 ended.set()
         finally:
             for wait in waits:
                 wait.cancel()
+
+    def _loss_to_another(self) -> str | None:
+        """Another plugin process has taken over: it is the one to be registered while it lives."""
+        if self._server.successor_is_dead():
+            return "the plugin process that took its socket over has died"
+        if not self._is_overtaken:
+            self._is_overtaken = True
+            log.info("another plugin process serves now resource=%s", self.name)
+        return None
 
     def _loss(self) -> str | None:
         """Why the kubelet does not reach this resource any more; None if it does."""
         if self._server.socket_missing():
             return "its socket has been removed"
         if not self._server.owns_socket():
-            return None  # another plugin process has taken over: it is the one to be registered
+            return self._loss_to_another()
         if not self._kubelet.is_wanted or self._kubelet.identity() != self.registered_with:
             return None  # a kubelet that has gone or come up anew is the supervisor's business
         if self.service.streams_ended.is_set():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.plugin.ailment import Ailment
 from gpu_device_plugin.plugin.board import DeviceBoard
 from gpu_device_plugin.plugin.kubelet_socket import Identity, KubeletSocket, plugin_socket_path
@@ -61,12 +62,18 @@ class Servers:
         Args:
             keep: names that will be served again at once. The kubelet is told that the others
                 have no devices any more; None if the program ends.
+
+        Raises:
+            UserError: everything is stopped, but a socket could not be removed.
         """
         if keep is not None:
             await self._retire(set(self._served).difference(keep))
         self._ailments = {i: a for board in self.boards for i, a in board.ailments.items()}
         served, self._served = self._served, {}
         await asyncio.gather(*(resource.stop() for resource in served.values()))
+        leftovers = [resource.leftover for resource in served.values() if resource.leftover]
+        if leftovers:
+            raise UserError("; ".join(leftovers), "the directory must be writable")
 
     def poke(self) -> None:
         """Tells all that something in the directories has changed."""

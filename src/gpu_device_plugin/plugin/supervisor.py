@@ -14,7 +14,7 @@ import signal
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gpu_device_plugin.errors import ConfigError, UserError
+from gpu_device_plugin.errors import ConfigError, HardwareError, InitError, UserError
 from gpu_device_plugin.hardware.model import Inventory
 from gpu_device_plugin.kubelet import api
 from gpu_device_plugin.plugin.companions import INIT_RETRY_SECONDS, Companions
@@ -26,6 +26,7 @@ from gpu_device_plugin.resources.health import HealthPolicy
 from gpu_device_plugin.resources.model import Plan
 from gpu_device_plugin.threads import in_thread
 from gpu_device_plugin.watch.directories import DirectoryWatch
+from gpu_device_plugin.watch.loop import tell_errors_once
 from gpu_device_plugin.watch.signals import on_signals, run_until
 
 log = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ class Supervisor:
         Raises:
             UserError: the node cannot be served and waiting is not allowed or of no use.
         """
+        tell_errors_once()
         on_signals(stop=self._on_stop, reload=self._on_reload)
         watch = self._watch_directories()
         try:
@@ -138,12 +140,34 @@ class Supervisor:
             config, backend = await in_thread("configure", self._reader.configure)
             node = await in_thread("read", lambda: self._reader.read(config, backend, known))
         except ConfigError as error:
-            log.error("%s", error)
-            log.error("the last good configuration stays in force")
+            self._tell_kept(error)
             await self._keep()
             return
+        except InitError:
+            raise
+        except HardwareError as error:
+            node = await self._former_on_new_hardware(error)
         await self._stop_serving(node)
         self._serve(node)
+
+    def _tell_kept(self, error: UserError) -> None:
+        log.error("%s", error)
+        log.error("the last good configuration stays in force")
+
+    async def _former_on_new_hardware(self, error: HardwareError) -> Node:
+        """The node by the configuration of before, if that suits the hardware as it is now.
+
+        Raises:
+            HardwareError: it does not, or there is none.
+        """
+        before = self._node
+        if before is None or before.inventory is None:
+            raise error
+        node = await in_thread(
+            "read", lambda: self._reader.read(before.config, before.backend, before.inventory)
+        )
+        self._tell_kept(error)
+        return node
 
     async def _keep(self) -> None:
         """Goes on with what is served already; only a new kubelet has to be told of it."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from gpu_device_plugin import __version__
 from gpu_device_plugin.config.grammar import Parsed, parse
 from gpu_device_plugin.config.help import help_text
-from gpu_device_plugin.config.load import load
+from gpu_device_plugin.config.load import Loaded, load
 from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.config.options import PROGRAMS, Program
 from gpu_device_plugin.errors import UsageError, UserError
@@ -31,24 +31,47 @@ def run_program(
     try:
         parsed = parse(program, sys.argv[1:] if argv is None else argv, os.environ)
     except UsageError as error:
-        sys.stdout.write(f"Incorrect Usage: {error}\n\n{help_text(program)}")
         log.error("%s", error)
+        _print(f"Incorrect Usage: {error}\n\n{help_text(program)}")
         return 1
     if parsed.wants_help:
-        sys.stdout.write(help_text(program, parsed.command))
-        return 0
+        return _print(help_text(program, parsed.command))
     if parsed.wants_version:
-        sys.stdout.write(version_text(program))
-        return 0
+        return _print(version_text(program))
     level = logging.getLevelNamesMapping()[parsed.text("log-level").upper()]
     set_up_logging(LogFormat(parsed.text("log-format")), level)
+    if ignored := parsed.ignored():
+        log.warning("%s", ignored)
+    return _exit_code(work, parsed)
+
+
+def _exit_code(work: Callable[[Parsed], None], parsed: Parsed) -> int:
     try:
         work(parsed)
     except UserError as error:
         log.error("%s", error)
         return 1
+    except OSError as error:
+        log.error("the operating system refuses: %s", error)
+        return 1
     except KeyboardInterrupt:
         return 0
+    return 0
+
+
+def _print(text: str) -> int:
+    """Writes to stdout, whatever that is; returns the exit code."""
+    if sys.stdout is None:
+        return 0
+    try:
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except OSError as error:
+        log.error("stdout cannot be written: %s", error.strerror)
+        # The interpreter flushes once more at its end, and would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
     return 0
 
 
@@ -60,7 +83,12 @@ def version_text(program: Program) -> str:
 
 
 def load_config(parsed: Parsed) -> Config:
-    """The merged configuration; what is odd in it goes to the log.
+    """The merged configuration alone; see `load_with_origins`."""
+    return load_with_origins(parsed).config
+
+
+def load_with_origins(parsed: Parsed) -> Loaded:
+    """The merged configuration and what set its values; what is odd in it goes to the log.
 
     Raises:
         ConfigError: the configuration file cannot be used.
@@ -68,4 +96,4 @@ def load_config(parsed: Parsed) -> Config:
     loaded = load(parsed)
     for warning in loaded.warnings:
         log.warning("%s", warning)
-    return loaded.config
+    return loaded

@@ -12,6 +12,7 @@ from gpu_device_plugin import __version__
 from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.config.options import Program
+from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.discover import discover
@@ -19,7 +20,7 @@ from gpu_device_plugin.plugin.cdi_settings import CdiSettings
 from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
 from gpu_device_plugin.plugin.node import NodeReader
 from gpu_device_plugin.plugin.supervisor import Supervisor
-from gpu_device_plugin.programs.common import load_config, run_program
+from gpu_device_plugin.programs.common import load_with_origins, run_program
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ def serve(parsed: Parsed) -> None:
     directory = parsed.text("plugin-directory")
     _check_directories(kubelet, directory)
     reader = NodeReader(
-        load_config=lambda: load_config(parsed),
+        load_config=lambda: load_with_origins(parsed),
         open_backend=lambda config: open_backend(parsed, config),
         cdi=CdiSettings(
             feature_flags=parsed.strings("cdi-feature-flags"),
@@ -68,7 +69,7 @@ def open_backend(parsed: Parsed, config: Config) -> Backend:
         return SimulatedBackend.from_profile(profile)
     return discover(
         config.flags.device_discovery_strategy or "",
-        config.flags.plugin.container_driver_root or "",
+        config.flags.plugin.container_driver_root or "/",
     )
 
 
@@ -76,13 +77,13 @@ def _check_directories(kubelet: KubeletSocket, plugin_directory: str) -> None:
     """Names a directory that is missing before anything else goes wrong over it."""
     if kubelet.is_wanted and not os.path.isdir(kubelet.directory):
         raise ConfigError(
-            f"the directory of the kubelet's socket, {kubelet.directory}, does not exist",
+            f"the directory of the kubelet's socket, {one_line(kubelet.directory)}, does not exist",
             "mount it into the container, or set --kubelet-socket (KUBELET_SOCKET) to the "
             "kubelet's registration socket",
         )
     if not os.path.isdir(plugin_directory):
         raise ConfigError(
-            f"the directory for the plugin's sockets, {plugin_directory}, does not exist",
+            f"the directory for the plugin's sockets, {one_line(plugin_directory)}, does not exist",
             "mount the kubelet's device-plugins directory there, or set --plugin-directory "
             "(GPU_NODE_PLUGIN_DIR) to it",
         )

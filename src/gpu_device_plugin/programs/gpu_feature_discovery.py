@@ -18,7 +18,7 @@ from gpu_device_plugin.hardware.node_facts import open_source
 from gpu_device_plugin.labels.facts import FactReader
 from gpu_device_plugin.labels.output import FileOutput, Output, StreamOutput
 from gpu_device_plugin.labels.service import LabelService, Work
-from gpu_device_plugin.programs.common import load_config, run_program
+from gpu_device_plugin.programs.common import load_with_origins, run_program
 
 log = logging.getLogger(__name__)
 
@@ -48,10 +48,11 @@ def set_up(parsed: Parsed) -> Work:
     Raises:
         ConfigError: the configuration cannot be used.
     """
-    config = load_config(parsed)
-    validate_labels(config, parsed)
+    loaded = load_with_origins(parsed)
+    config = loaded.config
+    validate_labels(config, parsed, loaded.origins)
     log.info("running with configuration:\n%s", render(config))
-    return Work(config, make_reader(parsed, config), make_output(parsed, config))
+    return Work(config, make_reader(parsed, config), make_output(parsed, config), loaded.origins)
 
 
 def make_reader(parsed: Parsed, config: Config) -> FactReader:
@@ -80,7 +81,7 @@ def make_output(parsed: Parsed, config: Config) -> Output:
         return StreamOutput()
     # As in the original the file stays if nothing would bring it back after a restart.
     is_lasting = bool(flags.oneshot) or flags.sleep_interval == INFINITE
-    keep = is_lasting or parsed.values.get("keep-output-file") is True
+    keep = is_lasting or parsed.flag("keep-output-file")
     return FileOutput(flags.output_file, keep=keep)
 
 

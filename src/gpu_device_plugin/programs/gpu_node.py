@@ -117,6 +117,22 @@ def _run_cdi(given: argparse.Namespace) -> int:
     return run_cdi(given)
 
 
+def _add_topology_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_topology import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+def _run_topology(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_topology import (  # noqa: PLC0415 - for this command
+        run_topology,
+    )
+
+    return run_topology(given)
+
+
 COMMANDS = (
     Command(
         name="demo",
@@ -141,5 +157,16 @@ COMMANDS = (
         ),
         add_arguments=_add_cdi_arguments,
         run=_run_cdi,
+    ),
+    Command(
+        name="topology",
+        summary="show how GPUs are connected and which ones go together",
+        description=(
+            "Shows the GPUs of this node, what connects every two of them and what the plugin "
+            "scores that, and with --size the set that it would prefer and why. The exit code is 1 "
+            "if the node cannot be read or has no such GPUs."
+        ),
+        add_arguments=_add_topology_arguments,
+        run=_run_topology,
     ),
 )

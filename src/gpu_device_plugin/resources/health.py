@@ -95,9 +95,9 @@ class HealthPolicy:
         """What any event does to the devices it hits."""
         if event.kind is HealthKind.XID:
             return XidAction.UNHEALTHY if event.xid is None else self.action(event.xid)
-        if event.kind is HealthKind.MONITOR_READY:
+        if event.kind in {HealthKind.MONITOR_READY, HealthKind.MONITORABLE}:
             return XidAction.IGNORE
-        if event.kind in {HealthKind.UNMONITORABLE, HealthKind.LOST}:
+        if event.kind is HealthKind.LOST:
             return XidAction.UNHEALTHY
         unmonitored = self.settings.monitor_failure is MonitorFailure.UNMONITORED
         return XidAction.WARN if unmonitored else XidAction.UNHEALTHY
@@ -107,7 +107,7 @@ def devices_hit(devices: Iterable[Device], event: HealthEvent) -> list[Device]:
     """The devices that an event is about.
 
     An event on a GPU hits everything on it: all replicas and all MIG devices. One that names a
-    GPU instance and a compute instance spares the other MIG devices.
+    GPU instance, or that and a compute instance, spares the MIG devices elsewhere.
     """
     return [device for device in devices if _is_hit(device, event)]
 
@@ -119,6 +119,8 @@ def _is_hit(device: Device, event: HealthEvent) -> bool:
         return False
     if device.mig_instances is None:
         return True
-    if event.gpu_instance is None or event.compute_instance is None:
-        return True
-    return device.mig_instances == (event.gpu_instance, event.compute_instance)
+    named = (event.gpu_instance, event.compute_instance)
+    return all(
+        wanted is None or wanted == there
+        for wanted, there in zip(named, device.mig_instances, strict=True)
+    )

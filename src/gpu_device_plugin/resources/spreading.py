@@ -39,13 +39,14 @@ def prefer_replicas(
     Args:
         resource: the resource in question.
         available: ids that may be taken; unknown ones do not count.
-        required: ids that have to be in the answer.
+        required: ids that have to be in the answer; repeated ones count once.
         size: how many ids are asked for.
         policy: whether to spread over devices or to fill them one by one.
 
     Raises:
         RequestError: there are not enough ids.
     """
+    required = list(dict.fromkeys(required))
     needed = size - len(required)
     wanted = set(available).difference(required)
     candidates = list[_Candidate]()

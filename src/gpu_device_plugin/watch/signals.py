@@ -12,12 +12,16 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 def on_signals(
     *, stop: Callable[[signal.Signals], None], reload: Callable[[], None] | None = None
 ) -> None:
-    """Calls back on SIGINT, SIGTERM and SIGQUIT, and on SIGHUP where a reload is possible."""
+    """Calls back on SIGINT, SIGTERM and SIGQUIT, and on SIGHUP where a reload is possible.
+
+    Signals that were held back while the program was being loaded come now.
+    """
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop, number)
     if reload is not None:
         loop.add_signal_handler(signal.SIGHUP, reload)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
 
 async def run_until(stop: asyncio.Event, name: str, life: Coroutine[object, object, None]) -> None:

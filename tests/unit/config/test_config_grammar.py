@@ -359,6 +359,84 @@ def test_sub_commands_that_go_wrong(argv: list[str], message: str) -> None:
     assert usage_error(*argv, program=MPS) == message
 
 
+# --- the least number
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("0", 0), ("0s", 0), ("100ms", 10**8), ("1h", 3600 * 10**9)]
+)
+def test_times_between_rescans(text: str, value: int) -> None:
+    assert plugin(f"--rescan-interval={text}").integer("rescan-interval") == value
+
+
+@pytest.mark.parametrize("text", ["99ms", "1ns", "-1s"])
+def test_times_between_rescans_that_are_too_short(text: str) -> None:
+    message = (
+        f'"{text}" is too small (allowed: 0, or 100ms and more, such as 30s, 5m or 1h30m, or '
+        "infinite)"
+    )
+    assert usage_error(f"--rescan-interval={text}") == f"--rescan-interval: {message}"
+    with pytest.raises(UsageError) as caught:
+        parse(Program.DEVICE_PLUGIN, [], {"GPU_NODE_RESCAN_INTERVAL": text})
+    assert str(caught.value) == f"GPU_NODE_RESCAN_INTERVAL: {message}"
+
+
+# --- what is left over
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], ""),
+        (["--fail-on-init-error=false", "--mig-strategy", "single"], ""),
+        (
+            ["--fail-on-init-error", "false", "--mig-strategy=single"],
+            (
+                'arguments without effect: "false", "--mig-strategy=single" '
+                '(a boolean takes its value after "=": --fail-on-init-error=false)'
+            ),
+        ),
+        (
+            ["--fail-on-init-error=true", "false"],
+            (
+                'arguments without effect: "false" '
+                '(flags are read up to the first argument that is none, "false")'
+            ),
+        ),
+        (
+            ["--gds-enabled", "", "--mofed-enabled"],
+            (
+                'arguments without effect: "", "--mofed-enabled" '
+                '(flags are read up to the first argument that is none, "")'
+            ),
+        ),
+        (
+            ["--gds-enabled", "--", "true"],
+            (
+                'arguments without effect: "true" '
+                '(flags are read up to the first argument that is none, "true")'
+            ),
+        ),
+        (
+            list("abcdefg"),
+            (
+                'arguments without effect: "a", "b", "c", "d", "e", 2 more '
+                '(flags are read up to the first argument that is none, "a")'
+            ),
+        ),
+    ],
+)
+def test_arguments_that_are_left_over_give_a_warning(argv: list[str], message: str) -> None:
+    assert plugin(*argv).ignored() == message
+
+
+def test_those_of_a_sub_command_do_too() -> None:
+    assert parse(MPS, ["mount-shm"], {}).ignored() == ""
+    assert parse(MPS, ["mount-shm", "--help=false", "a\n"], {}).ignored() == (
+        'arguments without effect: "a\\n" (mount-shm takes none)'
+    )
+
+
 # --- access
 
 
@@ -406,5 +484,6 @@ def test_whatever_is_given_is_understood_or_refused_in_one_line(
     parsed, message = attempt(program, argv, environ)
     assert message.isprintable()
     if parsed is not None:
+        assert parsed.ignored().isprintable()
         assert set(parsed.values) == {option.name for option in PROGRAMS[program].options}
         assert set(parsed.origins) <= set(parsed.values)

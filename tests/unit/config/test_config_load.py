@@ -5,11 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.configs import a_config
 
 from gpu_device_plugin.config import load as load_module
 from gpu_device_plugin.config.grammar import parse
 from gpu_device_plugin.config.load import Loaded, load
-from gpu_device_plugin.config.model import Flags, GfdFlags, PluginFlags, Sharing
+from gpu_device_plugin.config.model import Flags, GfdFlags, PluginFlags
 from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.config.testing import load_text
 from gpu_device_plugin.errors import ConfigError
@@ -29,29 +30,8 @@ flags:
 def test_without_anything_the_defaults_hold() -> None:
     loaded = load_text()
     assert not loaded.warnings
-    assert loaded.config.version == "v1"
-    assert loaded.config.flags == Flags(
-        mig_strategy="none",
-        fail_on_init_error=True,
-        mps_root="",
-        nvidia_driver_root="/",
-        nvidia_dev_root="/",
-        gdrcopy_enabled=False,
-        gds_enabled=False,
-        mofed_enabled=False,
-        device_discovery_strategy="auto",
-        plugin=PluginFlags(
-            pass_device_specs=False,
-            device_list_strategy=("envvar",),
-            device_id_strategy="uuid",
-            cdi_annotation_prefix="cdi.k8s.io/",
-            nvidia_ctk_path="/usr/bin/nvidia-ctk",
-            container_driver_root="/driver-root",
-            shared_devices_allocation_policy="distributed",
-        ),
-    )
-    assert loaded.config.sharing == Sharing()
-    assert loaded.config.imex.channel_ids == ()
+    assert not loaded.origins
+    assert loaded.config == a_config(shared_devices_allocation_policy="distributed")
 
 
 def test_feature_discovery_keeps_its_section() -> None:
@@ -212,7 +192,15 @@ def test_files_that_cannot_be_read(path: str, reason: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_file(path)
     name = path.replace("\0", r"\x00")
-    assert str(caught.value) == f"{name}: the configuration file cannot be read: {reason}"
+    assert str(caught.value) == (
+        f"{name}: the configuration file cannot be read: {reason} (set by --config-file)"
+    )
+
+
+def test_the_variable_that_named_a_file_is_named() -> None:
+    for program, name in ((Program.DEVICE_PLUGIN, "CONFIG_FILE"), (GFD, "GFD_CONFIG_FILE")):
+        with pytest.raises(ConfigError, match=rf"^/nope: .* \(set by {name}\)$"):
+            load(parse(program, [], {name: "/nope"}))
 
 
 def test_files_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,13 +209,112 @@ def test_files_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     file.write_text("# 3456789\n")
     assert load_file(str(file)) == load_text()
     file.write_text("# 345678910\n")
-    with pytest.raises(ConfigError, match=r"f.yaml: the configuration file is too large \(allow"):
+    with pytest.raises(ConfigError) as caught:
         load_file(str(file))
+    assert str(caught.value) == (
+        f"{file}: the configuration file is too large (allowed: 10 bytes; set by --config-file)"
+    )
+
+
+def test_what_a_config_map_can_hold_is_not_too_large() -> None:
+    assert load_module.LARGEST == 2 * 2**20
 
 
 def test_an_error_in_the_file_counts_whatever_else_is_set() -> None:
     with pytest.raises(ConfigError, match=r"^f\.yaml:1: flags\.migStrategy: the number 7"):
         load_text("flags: {migStrategy: 7, failOnInitError: false}", "--mig-strategy=none")
+
+
+WHO = """
+Flags:
+  MIGStrategy: single
+  failOnInitError: null
+  plugin:
+    deviceIDStrategy: uuid
+    passDeviceSpecs: false
+imex: {required: true}
+"""
+
+
+def test_what_set_a_value_is_known() -> None:
+    loaded = load_text(
+        WHO, "-pass-device-specs=false", "--nvidia-driver-root=/", environ={"MPS_ROOT": ""}
+    )
+    assert {key: str(place) for key, place in loaded.origins.items()} == {
+        "flags.migStrategy": "f.yaml:3: Flags.MIGStrategy",
+        "flags.plugin.deviceIDStrategy": "f.yaml:6: Flags.plugin.deviceIDStrategy",
+        "flags.plugin.passDeviceSpecs": "--pass-device-specs",
+        "flags.nvidiaDriverRoot": "--nvidia-driver-root",
+        "flags.mpsRoot": "MPS_ROOT",
+        "imex.required": "f.yaml:8: imex.required",
+    }
+
+
+def test_of_several_places_the_one_that_counts_is_known() -> None:
+    text = "flags: {migStrategy: mixed}\nFLAGS: {MIGSTRATEGY: none}\n"
+    assert str(load_text(text).origins["flags.migStrategy"]) == "f.yaml:1: flags.migStrategy"
+    text = "a: &a {migStrategy: mixed}\nflags:\n  <<: *a\n"
+    assert str(load_text(text).origins["flags.migStrategy"]) == "f.yaml:1: flags.migStrategy"
+
+
+def test_what_is_null_was_set_by_nothing() -> None:
+    text = (
+        "flags: {MIGSTRATEGY: mixed, migStrategy: null, Plugin: {deviceIDStrategy: a}, plugin: ~}"
+    )
+    loaded = load_text(text)
+    assert (loaded.config.flags.mig_strategy, loaded.origins) == ("none", {})
+
+
+CDI_ALONE = "without effect with CDI strategies alone (CDI specifications have the device nodes)"
+NO_DEVICES = "the list is empty: containers get no devices"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "argv", "environ", "warnings"),
+    [
+        (
+            "deviceListStrategy: []",
+            [],
+            {},
+            [f"f.yaml:2: flags.plugin.deviceListStrategy: {NO_DEVICES}"],
+        ),
+        (
+            "{deviceListStrategy: [], passDeviceSpecs: true}",
+            [],
+            {},
+            [f"f.yaml:2: flags.plugin.deviceListStrategy: {NO_DEVICES}"],
+        ),
+        ("deviceListStrategy: []", ["--device-list-strategy=envvar"], {}, []),
+        (
+            "{deviceListStrategy: [cdi-cri, cdi-annotations], passDeviceSpecs: true}",
+            [],
+            {},
+            [f"f.yaml:2: flags.plugin.passDeviceSpecs: {CDI_ALONE}"],
+        ),
+        (
+            "deviceListStrategy: cdi-cri",
+            ["--pass-device-specs"],
+            {},
+            [f"--pass-device-specs: {CDI_ALONE}"],
+        ),
+        (
+            "deviceListStrategy: cdi-cri",
+            [],
+            {"PASS_DEVICE_SPECS": "true"},
+            [f"PASS_DEVICE_SPECS: {CDI_ALONE}"],
+        ),
+        ("deviceListStrategy: [cdi-cri, envvar]", ["--pass-device-specs"], {}, []),
+        ("deviceListStrategy: [cdi-cri, smoke]", ["--pass-device-specs"], {}, []),
+        ("deviceListStrategy: cdi-cri", [], {}, []),
+    ],
+)
+def test_settings_that_keep_devices_out_of_containers_give_a_warning(
+    plugin: str, argv: list[str], environ: dict[str, str], warnings: list[str]
+) -> None:
+    plugin = plugin if plugin.startswith("{") else f"{{{plugin}}}"
+    text = f"flags:\n plugin: {plugin}"
+    assert [str(w) for w in load_text(text, *argv, environ=environ).warnings] == warnings
+    assert not load_text(text, program=MPS).warnings
 
 
 def test_nothing_heavy_is_imported_without_a_file() -> None:

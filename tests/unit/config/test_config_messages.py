@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from gpu_device_plugin.config.grammar import parse
+from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.config.testing import load_text
 from gpu_device_plugin.errors import ConfigError
+from gpu_device_plugin.programs.device_plugin import serve
 
 ERRORS: dict[str, tuple[str | bytes, str]] = {
     "unknown version": (
@@ -196,3 +199,12 @@ def test_errors(case: str) -> None:
 def test_warnings(case: str) -> None:
     text, messages = WARNINGS[case]
     assert [str(warning) for warning in load_text(dedent(text)).warnings] == messages
+
+
+@pytest.mark.parametrize("name", ["kubelet-socket", "plugin-directory"])
+def test_directories_that_flags_name_stay_on_one_line(name: str) -> None:
+    argv = ["--kubelet-socket=", f"--{name}=/no\nsuch/a"]
+    with pytest.raises(ConfigError) as caught:
+        serve(parse(Program.DEVICE_PLUGIN, argv, {}))
+    assert str(caught.value).isprintable()
+    assert "/no\\nsuch" in str(caught.value)

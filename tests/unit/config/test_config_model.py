@@ -33,7 +33,6 @@ def test_the_way_of_sharing(
 ) -> None:
     assert sharing.strategy is strategy
     assert sharing.replicated == active
-    assert list(Config(sharing=sharing).replicated_names()) == [r.name for r in active.resources]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_device_plugin.config.names import PREFIX, resource_name, shared_name, split_name
+from gpu_device_plugin.config.names import PREFIX, resource_name, shared_name
 from gpu_device_plugin.errors import ConfigError
 
 
@@ -61,19 +61,6 @@ def test_the_default_name_of_a_shared_resource_may_be_too_long() -> None:
     assert len(shared_name(resource_name("a" * 52))) == 70
 
 
-@pytest.mark.parametrize(
-    ("name", "parts"),
-    [
-        ("nvidia.com/gpu", ("nvidia.com", "gpu")),
-        ("gpu", ("", "gpu")),
-        ("a/b/c", ("a", "b/c")),
-        ("/b", ("", "b")),
-    ],
-)
-def test_the_parts_of_a_name(name: str, parts: tuple[str, str]) -> None:
-    assert split_name(name) == parts
-
-
 LABEL = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
 
 
@@ -82,4 +69,3 @@ def test_a_name_stays_what_it_is(name: str) -> None:
     full = resource_name(name)
     assert full == PREFIX + name
     assert resource_name(full) == full
-    assert split_name(full) == ("nvidia.com", name)

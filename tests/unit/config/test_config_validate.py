@@ -18,10 +18,15 @@ GFD = Program.GPU_FEATURE_DISCOVERY
 MPS = "sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}"
 
 
-def plugin_error(*argv: str, text: str | None = None, nvml: bool = True) -> str:
-    config = load_text(text, *argv).config
+def plugin_error(
+    *argv: str,
+    text: str | None = None,
+    nvml: bool = True,
+    environ: dict[str, str] | None = None,
+) -> str:
+    loaded = load_text(text, *argv, environ=environ)
     try:
-        validate_plugin(config, lambda: nvml)
+        validate_plugin(loaded.config, lambda: nvml, loaded.origins)
     except ConfigError as error:
         return str(error)
     return ""
@@ -50,82 +55,62 @@ def test_an_empty_list_of_strategies_passes() -> None:
     assert plugin_error(text="flags: {plugin: {deviceListStrategy: []}}", nvml=False) == ""
 
 
-DEVICE_LIST = (
-    "set by --device-list-strategy, DEVICE_LIST_STRATEGY or flags.plugin.deviceListStrategy"
-)
+ALLOWED = "is not allowed (allowed: "
+DEVICE_LIST = f"{ALLOWED}envvar, volume-mounts, cdi-annotations, cdi-cri)"
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (
-            ["--device-list-strategy=envvar,smoke"],
-            (
-                'device-list-strategy: "smoke" is not allowed '
-                f"(allowed: envvar, volume-mounts, cdi-annotations, cdi-cri; {DEVICE_LIST})"
-            ),
-        ),
-        (
-            ["--device-list-strategy="],
-            (
-                'device-list-strategy: "" is not allowed '
-                f"(allowed: envvar, volume-mounts, cdi-annotations, cdi-cri; {DEVICE_LIST})"
-            ),
-        ),
-        (
-            ["--device-id-strategy=serial"],
-            (
-                'device-id-strategy: "serial" is not allowed (allowed: uuid, index; set by '
-                "--device-id-strategy, DEVICE_ID_STRATEGY or flags.plugin.deviceIDStrategy)"
-            ),
-        ),
-        (
-            ["--shared-devices-allocation-policy="],
-            (
-                'shared-devices-allocation-policy: "" is not allowed (allowed: distributed, packed; '
-                "set by --shared-devices-allocation-policy, SHARED_DEVICES_ALLOCATION_POLICY or "
-                "flags.plugin.sharedDevicesAllocationPolicy)"
-            ),
-        ),
-        (
-            ["--device-discovery-strategy=vfio"],
-            (
-                'device-discovery-strategy: "vfio" is not allowed (allowed: auto, nvml, tegra; set by '
-                "--device-discovery-strategy, DEVICE_DISCOVERY_STRATEGY or "
-                "flags.deviceDiscoveryStrategy)"
-            ),
-        ),
-        (
-            ["--mig-strategy=double"],
-            (
-                'mig-strategy: "double" is not allowed (allowed: none, single, mixed; '
-                "set by --mig-strategy, MIG_STRATEGY or flags.migStrategy)"
-            ),
-        ),
-        (
-            ["--imex-channel-ids=0,0"],
-            (
-                "imex-channel-ids: [0, 0] is not allowed (allowed: none, or 0; "
-                "set by --imex-channel-ids, IMEX_CHANNEL_IDS or imex.channelIDs)"
-            ),
-        ),
+        (["--device-list-strategy=envvar,smoke"], f'"smoke" {DEVICE_LIST}'),
+        (["--device-list-strategy="], f'"" {DEVICE_LIST}'),
+        (["--device-id-strategy=serial"], f'"serial" {ALLOWED}uuid, index)'),
+        (["--shared-devices-allocation-policy="], f'"" {ALLOWED}distributed, packed)'),
+        (["--device-discovery-strategy=vfio"], f'"vfio" {ALLOWED}auto, nvml, tegra)'),
+        (["--mig-strategy=double"], f'"double" {ALLOWED}none, single, mixed)'),
+        (["--imex-channel-ids=0,0"], f"[0, 0] {ALLOWED}none, or 0)"),
     ],
 )
 def test_what_it_cannot(argv: list[str], message: str) -> None:
-    assert plugin_error(*argv) == message
+    flag = argv[0].partition("=")[0]
+    assert plugin_error(*argv) == f"{flag}: {message}"
+
+
+def test_what_set_a_wrong_value_is_named() -> None:
+    text = "flags:\n  Plugin:\n    deviceListStrategy: 'a,b'"
+    file = "f.yaml:3: flags.Plugin.deviceListStrategy"
+    assert plugin_error(text=text) == f'{file}: "a,b" {DEVICE_LIST}'
+    environ = {"DEVICE_LIST_STRATEGY": "a,b"}
+    assert plugin_error(text=text, environ=environ) == f'DEVICE_LIST_STRATEGY: "a" {DEVICE_LIST}'
+    assert plugin_error("-device-list-strategy=b", text=text, environ=environ) == (
+        f'--device-list-strategy: "b" {DEVICE_LIST}'
+    )
+    assert plugin_error(text="imex: {channelIDs: [1]}") == (
+        f"f.yaml:1: imex.channelIDs: [1] {ALLOWED}none, or 0)"
+    )
+
+
+def test_where_that_is_not_known_every_way_to_set_it_is_named() -> None:
+    config = load_text(None, "--mig-strategy=double").config
+    with pytest.raises(ConfigError) as caught:
+        validate_plugin(config, lambda: True)
+    assert str(caught.value) == (
+        f'mig-strategy: "double" {ALLOWED}none, single, mixed; '
+        "set by --mig-strategy, MIG_STRATEGY or flags.migStrategy)"
+    )
 
 
 @pytest.mark.parametrize("ids", ["1", "-1", "0,1"])
 def test_imex_channels_that_are_not_offered(ids: tuple[int, ...]) -> None:
-    assert plugin_error(f"--imex-channel-ids={ids}").startswith("imex-channel-ids: [")
+    assert plugin_error(f"--imex-channel-ids={ids}").startswith("--imex-channel-ids: [")
 
 
 @pytest.mark.parametrize("strategy", ["cdi-cri", "cdi-annotations", "envvar,cdi-cri"])
 def test_cdi_needs_nvml(strategy: str) -> None:
     assert plugin_error(f"--device-list-strategy={strategy}", nvml=False) == (
-        "device-list-strategy: CDI needs the NVML library, which cannot be opened "
+        "--device-list-strategy: CDI needs the NVML library, which cannot be opened "
         "(use envvar or volume-mounts, or see to it that libnvidia-ml.so.1 is found below "
-        f"/driver-root; {DEVICE_LIST})"
+        "/driver-root)"
     )
 
 
@@ -143,9 +128,13 @@ def test_mps_needs_a_root_and_no_mixed_mig() -> None:
         "mps-root: required by sharing.mps, but empty (the directory of mps-control-daemon on the "
         "host, by default /run/nvidia/mps; set by --mps-root, MPS_ROOT or flags.mpsRoot)"
     )
-    assert plugin_error("--mig-strategy=mixed", text=MPS) == (
-        "mig-strategy: mixed cannot be combined with sharing.mps (allowed with MPS: none, single; "
-        "set by --mig-strategy, MIG_STRATEGY or flags.migStrategy)"
+    assert plugin_error(text=MPS, environ={"MPS_ROOT": ""}) == (
+        "MPS_ROOT: required by sharing.mps, but empty (the directory of mps-control-daemon on the "
+        "host, by default /run/nvidia/mps)"
+    )
+    assert plugin_error(text=MPS + "\nflags: {migStrategy: mixed}") == (
+        "f.yaml:2: flags.migStrategy: mixed cannot be combined with sharing.mps "
+        "(allowed with MPS: none, single)"
     )
 
 
@@ -162,7 +151,7 @@ def test_the_first_problem_in_the_order_of_the_original_is_named() -> None:
     for number, name in enumerate(wrong):
         root = [] if name == "mps-root" else ["--mps-root=/m"]
         message = plugin_error(*list(wrong.values())[number:], *root, text=MPS)
-        assert message.startswith(f"{name}: ")
+        assert message.startswith(f"--{name}: ")
     assert plugin_error("--device-list-strategy=cdi-cri", "--device-id-strategy=x", nvml=False) == (
         plugin_error("--device-list-strategy=cdi-cri", nvml=False)
     )
@@ -181,12 +170,11 @@ def test_what_feature_discovery_can_work_with(strategy: str) -> None:
         (
             ["--device-discovery-strategy=guess"],
             (
-                'device-discovery-strategy: "guess" is not allowed (allowed: auto, nvml, tegra, vfio; '
-                "set by --device-discovery-strategy, DEVICE_DISCOVERY_STRATEGY or "
-                "flags.deviceDiscoveryStrategy)"
+                '--device-discovery-strategy: "guess" is not allowed '
+                "(allowed: auto, nvml, tegra, vfio)"
             ),
         ),
-        (["--device-discovery-strategy="], 'device-discovery-strategy: "" is not allowed (all'),
+        (["--device-discovery-strategy="], '--device-discovery-strategy: "" is not allowed (all'),
         (
             [],
             (
@@ -198,9 +186,20 @@ def test_what_feature_discovery_can_work_with(strategy: str) -> None:
 )
 def test_what_it_cannot_label_with(argv: list[str], message: str) -> None:
     parsed = parse(GFD, argv, {})
+    loaded = load(parsed)
+    with pytest.raises(ConfigError) as caught:
+        validate_labels(loaded.config, parsed, loaded.origins)
+    assert str(caught.value).startswith(message)
+
+
+def test_an_empty_variable_for_the_name_of_the_node_is_named() -> None:
+    parsed = parse(GFD, [], {"NODE_NAME": ""})
     with pytest.raises(ConfigError) as caught:
         validate_labels(load(parsed).config, parsed)
-    assert str(caught.value).startswith(message)
+    assert str(caught.value) == (
+        "NODE_NAME: required to publish NodeFeature objects, but empty "
+        "(or turn off --use-node-feature-api)"
+    )
 
 
 def test_a_node_name_is_enough() -> None:
@@ -212,6 +211,9 @@ def test_the_mig_strategy_can_be_checked_alone() -> None:
     validate_mig_strategy(load_text(program=GFD).config)
     with pytest.raises(ConfigError, match=r'mig-strategy: "x" is not allowed .*GFD_MIG_STRATEGY'):
         validate_mig_strategy(load_text(None, "--mig-strategy=x", program=GFD).config)
+    loaded = load_text(None, environ={"GFD_MIG_STRATEGY": "x"}, program=GFD)
+    with pytest.raises(ConfigError, match=r'^GFD_MIG_STRATEGY: "x" is not allowed'):
+        validate_mig_strategy(loaded.config, loaded.origins)
 
 
 REQUIRED = {

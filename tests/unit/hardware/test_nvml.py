@@ -6,11 +6,12 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 
+import pynvml
 import pytest
 from support.aio import run
 
 from gpu_device_plugin.errors import InitError
-from gpu_device_plugin.hardware import nvml_read
+from gpu_device_plugin.hardware import nvml_health, nvml_read
 from gpu_device_plugin.hardware.backend import NvmlBackend
 from gpu_device_plugin.hardware.mig_minors import MigMinors
 from gpu_device_plugin.hardware.model import HealthEvent, HealthKind, Inventory, Platform
@@ -219,6 +220,41 @@ def test_a_gpu_that_cannot_be_registered_is_told(node):
     assert (got[0].kind, got[0].uuid) == (HealthKind.UNMONITORABLE, made.truth.gpus[1].uuid)
 
 
+def test_a_gpu_that_can_be_registered_later_is_told_and_watched(node, monkeypatch):
+    made = node("t4x4")
+    uuid = made.truth.gpus[1].uuid
+    genuine, refused = pynvml.nvmlDeviceRegisterEvents, list[str]()
+
+    def refuse_once(handle, kinds, events):
+        if not refused and pynvml.nvmlDeviceGetUUID(handle) == uuid:
+            refused.append(uuid)
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_UNKNOWN)
+        genuine(handle, kinds, events)
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceRegisterEvents", refuse_once)
+    monkeypatch.setattr(nvml_health, "REGISTER_SECONDS", 0.0)
+    monkeypatch.setattr(nvml_health, "WAIT_MS", 1)
+
+    async def work():
+        inventory = await asyncio.to_thread(made.backend.read)
+        seen = []
+        async with aclosing(made.backend.health_events(inventory)) as events:
+            async for event in events:
+                seen.append((event.kind, event.uuid))
+                if event.kind is HealthKind.MONITORABLE:
+                    made.happen("xid 1 79")
+                if event.kind is HealthKind.XID:
+                    break
+        return seen
+
+    assert run(work()) == [
+        (HealthKind.UNMONITORABLE, uuid),
+        (HealthKind.MONITOR_READY, None),
+        (HealthKind.MONITORABLE, uuid),
+        (HealthKind.XID, uuid),
+    ]
+
+
 @pytest.mark.parametrize(
     "failure",
     ["fail nvmlDeviceRegisterEvents@1 3", "fail nvmlDeviceGetSupportedEventTypes@1 3"],
@@ -262,3 +298,19 @@ def test_wsl_reports_no_events(node):
         return [event async for event in backend.health_events(backend.read())]
 
     assert run(work()) == []
+
+
+@pytest.mark.parametrize("query", ["nvmlDeviceGetMinorNumber", "nvmlDeviceGetUUID"])
+def test_on_wsl_a_gpu_needs_neither_minor_nor_uuid(node, query):
+    """One device stands for all GPUs there, but its labels tell what NVML does."""
+    made = node("t4x4", f"fail {query} 3")
+    expected = made.truth.gpus
+
+    got = NvmlBackend(str(made.root), Platform.WSL).read()
+
+    assert not got.unreadable
+    assert [(g.name, g.memory_bytes, g.compute_capability) for g in got.gpus] == [
+        (g.name, g.memory_bytes, g.compute_capability) for g in expected
+    ]
+    assert len({gpu.uuid for gpu in got.gpus}) == 4
+    assert len({gpu.minor for gpu in got.gpus}) == 4

@@ -54,7 +54,21 @@ def test_a_resource_without_replicas_has_no_daemon(tools, resource):
     response = pb.ContainerAllocateResponse()
     mps_injector(a_config(mps_root="/m")).inject(response, resource, ["GPU-0"])
     assert response == pb.ContainerAllocateResponse()
-    run(waiting(tools, resource).ready())
+
+    async def work():
+        readiness = waiting(tools, resource)
+        await readiness.ready()
+        os.makedirs(tools.files().directory)
+        touch(tools.files().started)
+        lost = asyncio.create_task(readiness.lost())
+        await asyncio.sleep(0.01)
+        os.unlink(tools.files().started)
+        await asyncio.sleep(0.01)
+        assert not lost.done()
+        lost.cancel()
+        await asyncio.gather(lost, return_exceptions=True)
+
+    run(work())
     assert tools.journal() == []
 
 

@@ -188,3 +188,14 @@ def test_only_what_needs_a_reset_outlasts_a_reload():
     told.inherit({"A": firm, "B": XID_79, "X": firm})
 
     assert told.ailments == {"A": firm}
+
+
+def test_health_belongs_to_the_hardware_whatever_else_is_told_of_it():
+    told = board()
+    told.mark_unhealthy([A, B], XID_79)
+    moved = Device(id="A", index="7", gpu_uuid="A", gpu_index=7, memory_bytes=1)
+    other = Device(id="B", index="1", gpu_uuid="another", gpu_index=1, replicas=2)
+
+    told.update(Resource("nvidia.com/gpu", (moved, other)))
+
+    assert list(told.ailments) == ["A"]

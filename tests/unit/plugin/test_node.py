@@ -11,6 +11,8 @@ from support.backends import ToldBackend
 from support.configs import a_config
 from support.inventories import a_node, cut_gpu
 
+from gpu_device_plugin.config.diagnostics import Place
+from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import AllocationPolicy, Config, Imex
 from gpu_device_plugin.errors import ConfigError, HardwareError, InitError
 from gpu_device_plugin.hardware.model import Inventory
@@ -22,7 +24,7 @@ from gpu_device_plugin.plugin.node import Node, NodeReader
 def read(config: Config, inventory: Inventory | InitError | None = None, cdi="/nowhere") -> Node:
     hardware = ToldBackend(a_node(2) if inventory is None else inventory)
     reader = NodeReader(
-        load_config=lambda: config,
+        load_config=lambda: Loaded(config),
         open_backend=lambda _: hardware,
         cdi=CdiSettings(directory=str(cdi)),
     )
@@ -46,6 +48,15 @@ def test_the_policy_is_distributed_where_nothing_is_said():
 def test_flags_that_do_not_fit_are_refused_before_the_hardware_is_read():
     with pytest.raises(ConfigError, match="--device-id-strategy"):
         read(a_config(device_id_strategy="serial"), InitError("never asked"))
+
+
+def test_what_set_a_flag_that_does_not_fit_is_named():
+    origins = {"flags.plugin.deviceIDStrategy": Place("f.yaml", 3)}
+    loaded = Loaded(a_config(device_id_strategy="serial"), origins=origins)
+    reader = NodeReader(lambda: loaded, lambda _: ToldBackend(a_node(1)), CdiSettings())
+
+    with pytest.raises(ConfigError, match=r'^f\.yaml:3: "serial" is not allowed'):
+        reader.configure()
 
 
 def test_a_driver_that_cannot_be_used_is_an_error_or_a_reason_to_wait(caplog):

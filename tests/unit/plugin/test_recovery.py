@@ -113,7 +113,7 @@ def test_recovery_runs_where_it_is_enabled(monkeypatch, enabled):
         settings = HealthSettings(recovery=RecoverySettings(enabled, quiet_period=20_000_000))
         watch = HealthWatch()
         watch.show_on([scene.board], HealthPolicy.of({}, settings))
-        watch.start(scene.backend, a_node(2))
+        await watch.take(scene.backend, a_node(2))
         event = HealthEvent(HealthKind.XID, "GPU-0", 69, reason="XID 69")
         scene.backend.queue.put_nowait(event)
         await until(lambda: list(scene.board.ailments) == ["A"])

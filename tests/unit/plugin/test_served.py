@@ -160,6 +160,28 @@ def test_of_two_processes_on_one_socket_the_later_one_stays(tmp_path):
     run(work())
 
 
+def test_a_successor_that_dies_leaves_the_resource_to_the_former(tmp_path, monkeypatch):
+    """A rolling update whose new pod is killed at once must not leave the node without GPUs."""
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.02)
+
+    async def work():
+        path = tmp_path / "nvidia-gpu.sock"
+        async with SimulatedKubelet(str(tmp_path)) as kubelet, served(tmp_path) as old:
+            await kubelet.until(allocatable(2), "two GPUs")
+            path.unlink()
+            successor = socket.socket(socket.AF_UNIX)
+            successor.bind(str(path))
+            successor.listen()
+            old.poke()
+            await asyncio.sleep(0.1)
+            assert kubelet.view().registrations == 1
+            successor.close()
+            await kubelet.until(lambda v: v.registrations == 2, "the former one again")
+            await kubelet.until(allocatable(2), "two GPUs again")
+
+    run(work())
+
+
 def test_stopping_does_not_wait_for_a_kubelet_that_never_reads(tmp_path):
     async def work():
         async with SimulatedKubelet(str(tmp_path)) as kubelet:

@@ -42,6 +42,11 @@ def quick(monkeypatch):
     monkeypatch.setattr(module, "FIRST_LIST_SECONDS", 0.02)
 
 
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    monkeypatch.setattr(module, "HAND_OVER_SECONDS", 0.02)
+
+
 async def read(board: DeviceBoard) -> None:
     async with aclosing(board.lists()) as lists:
         async for _ in lists:
@@ -53,7 +58,7 @@ def test_events_mark_all_boards_and_boards_may_change():
         backend, watch = ToldBackend(a_node(2)), HealthWatch()
         old, new = a_board(), a_board("nvidia.com/other")
         watch.show_on([old], HealthPolicy())
-        watch.start(backend, a_node(2))
+        await watch.take(backend, a_node(2))
         assert watch.is_running
         backend.queue.put_nowait(xid(0))
         await until(lambda: reasons(old) == {"nvidia.com/gpu-0": "XID 79"})
@@ -76,7 +81,7 @@ def test_each_change_is_a_list_of_its_own_for_whoever_reads():
         watch.show_on([board], HealthPolicy())
         for gpu in (0, 1):
             backend.queue.put_nowait(xid(gpu))
-        watch.start(backend, a_node(2))
+        await watch.take(backend, a_node(2))
         await until(lambda: board.lists_sent == 3)
         await watch.stop()
         reader.cancel()
@@ -89,7 +94,7 @@ def test_nothing_is_watched_where_the_policy_says_so(caplog):
     async def work():
         watch = HealthWatch()
         watch.show_on([a_board()], HealthPolicy.of({"DP_DISABLE_HEALTHCHECKS": "all"}))
-        watch.start(ToldBackend(a_node(2)), a_node(2))
+        await watch.take(ToldBackend(a_node(2)), a_node(2))
         assert not watch.is_running
 
     with caplog.at_level(logging.INFO):
@@ -101,7 +106,7 @@ def test_a_backend_that_breaks_is_logged(caplog):
     async def work():
         backend, watch = ToldBackend(a_node(2)), HealthWatch()
         watch.show_on([a_board()], HealthPolicy())
-        watch.start(backend, a_node(2))
+        await watch.take(backend, a_node(2))
         backend.queue.put_nowait(LookupError("broken"))
         await until(lambda: not watch.is_running)
         await watch.stop()
@@ -140,3 +145,63 @@ def test_events_that_do_not_count_are_logged_and_change_nothing(event, caplog):
         assert not apply_event(event, HealthPolicy(), [board], 0)
     assert "ignored" in caplog.text
     assert board.ailments == {}
+
+
+def test_a_new_monitor_takes_over_without_a_gap(monkeypatch):
+    """The former one goes on until the new one is ready."""
+    monkeypatch.setattr(module, "HAND_OVER_SECONDS", 5)
+
+    async def work():
+        former, new, watch, board = (
+            ToldBackend(a_node(2)),
+            ToldBackend(a_node(2)),
+            HealthWatch(),
+            a_board(),
+        )
+        watch.show_on([board], HealthPolicy())
+        await watch.take(former, a_node(2))
+        taking = asyncio.create_task(watch.take(new, a_node(2)))
+        await asyncio.sleep(0)
+        former.queue.put_nowait(xid(0))
+        await until(lambda: list(board.ailments) == ["nvidia.com/gpu-0"])
+        new.queue.put_nowait(READY)
+        await taking
+        assert former.closed
+        assert watch.is_monitoring
+        new.queue.put_nowait(xid(1))
+        await until(lambda: len(board.ailments) == 2)
+        await watch.stop()
+
+    run(work())
+
+
+def test_a_gpu_that_is_watched_at_last_is_healthy_again():
+    board = a_board()
+    unmonitorable = HealthEvent(HealthKind.UNMONITORABLE, "GPU-0", reason="cannot be watched")
+
+    assert apply_event(unmonitorable, HealthPolicy(), [board], 0)
+    assert (
+        apply_event(HealthEvent(HealthKind.MONITORABLE, "GPU-1"), HealthPolicy(), [board], 0)
+        is False
+    )
+    assert apply_event(HealthEvent(HealthKind.MONITORABLE, "GPU-0"), HealthPolicy(), [board], 0)
+    assert board.ailments == {}
+
+
+def test_boards_without_a_reader_delay_events_once_only(monkeypatch):
+    monkeypatch.setattr(module, "FIRST_LIST_SECONDS", 0.2)
+
+    async def work():
+        backend, watch = ToldBackend(a_node(2)), HealthWatch()
+        board = a_board()
+        watch.show_on([board], HealthPolicy())
+        await watch.take(backend, a_node(2))
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        for gpu in (0, 1):
+            backend.queue.put_nowait(xid(gpu))
+        await until(lambda: len(board.ailments) == 2)
+        assert loop.time() - begin < 0.39
+        await watch.stop()
+
+    run(work())

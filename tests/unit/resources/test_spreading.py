@@ -64,6 +64,14 @@ def test_too_few_devices_are_an_error_that_tells_the_numbers():
         prefer_replicas(resource, ["A::0", "A::1", "A::7", "B::0", "A::01"], [], 3)
 
 
+def test_repeated_required_ids_count_once():
+    resource = shared(A=4, B=4)
+
+    got = prefer_replicas(resource, ["A::0", "A::1", "B::1"], ["A::0", "A::0"], 3)
+
+    assert sorted(got) == ["A::0", "A::1", "B::1"]
+
+
 def test_unknown_required_ids_are_kept_as_they_are():
     resource = shared(A=2)
 

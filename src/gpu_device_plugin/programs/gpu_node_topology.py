@@ -1,0 +1,190 @@
+"""``gpu-node topology``: how the GPUs are connected, and which ones the plugin would prefer."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from gpu_device_plugin.config.text import one_line
+from gpu_device_plugin.errors import ConfigError, UsageError, UserError
+from gpu_device_plugin.programs.gpu_node_cdi import INTERRUPTED_EXIT, PIPE_EXIT, USAGE_EXIT
+
+if TYPE_CHECKING:
+    from gpu_device_plugin.inspection.topology_read import Survey
+    from gpu_device_plugin.inspection.topology_select import Item
+
+log = logging.getLogger(__name__)
+
+FORMATS = ("text", "json", "svg", "matrix")
+MOST = 64
+"""GPUs of one node."""
+
+OPTIONS_OF_PLUGIN = (
+    "simulate",
+    "config-file",
+    "device-discovery-strategy",
+    "driver-root-ctr-path",
+    "mig-strategy",
+)
+"""Those that decide which GPUs there are and which of them are chosen among."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options to the parser of ``gpu-node topology``."""
+    parser.allow_abbrev = False
+    parser.add_argument(
+        "--size",
+        type=_size,
+        metavar="N",
+        help="show which GPUs the plugin would prefer for a container that asks for N",
+    )
+    parser.add_argument(
+        "--available",
+        type=_list,
+        metavar="LIST",
+        help="from these: indices, ranges such as 0-3, and UUIDs or how they begin, separated by "
+        "commas (default: those that the plugin offers whole and unshared)",
+    )
+    parser.add_argument(
+        "--required", type=_list, default=(), metavar="LIST", help="these must be among them"
+    )
+    parser.add_argument(
+        "-o",
+        "--format",
+        choices=FORMATS,
+        metavar="FORMAT",
+        help="text for people; json with everything; svg, a picture; matrix, only what is "
+        "between every two GPUs (default: by the name of FILE, else text)",
+    )
+    parser.add_argument("--output", metavar="FILE", help="write to FILE, not to standard output")
+    _add_options_of_plugin(parser)
+
+
+def _add_options_of_plugin(parser: argparse.ArgumentParser) -> None:
+    """Options that are handed on; their variables count as they do for the plugin."""
+    from gpu_device_plugin.config.options import PROGRAMS, Program  # noqa: PLC0415 - 2 ms
+
+    group = parser.add_argument_group("options of nvidia-device-plugin")
+    for name in OPTIONS_OF_PLUGIN:
+        option = PROGRAMS[Program.DEVICE_PLUGIN].option(name)
+        group.add_argument(
+            *(f"--{each}" for each in option.names),
+            dest="for_plugin",
+            action="append",
+            type=functools.partial("--{}={}".format, name),
+            metavar=option.metavar,
+            help=f"{option.help.rstrip('.')} ({option.env[0]})".replace("%", "%%"),
+        )
+
+
+def _size(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
+    if not 1 <= number <= MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MOST}")
+    return number
+
+
+def _list(text: str) -> tuple[Item, ...]:
+    from gpu_device_plugin.inspection.topology_select import (  # noqa: PLC0415 - not for others
+        parse_list,
+    )
+
+    try:
+        return parse_list(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def run_topology(given: argparse.Namespace) -> int:
+    """Runs the command; errors are one line each on stderr.
+
+    Returns:
+        0, 1 after an error that a user can mend, or 2 if the options make no sense.
+    """
+    from gpu_device_plugin.programs.gpu_node_cdi_console import (  # noqa: PLC0415 - when it runs
+        send_messages_to_stderr,
+    )
+
+    send_messages_to_stderr()
+    try:
+        _show(given)
+        sys.stdout.flush()
+    except UserError as error:
+        log.error("%s", error)
+        return USAGE_EXIT if isinstance(error, UsageError) else 1
+    except BrokenPipeError:
+        # The interpreter flushes once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_EXIT
+    except KeyboardInterrupt:
+        return INTERRUPTED_EXIT
+    return 0
+
+
+def _show(given: argparse.Namespace) -> None:
+    if given.size is None and (given.available or given.required):
+        raise UsageError("--available and --required say nothing without --size")
+    form = given.format or _format_of(given.output or "")
+    text = _render(given, form)
+    if given.output in {None, "-"}:
+        from gpu_device_plugin.programs.gpu_node_cdi_console import (  # noqa: PLC0415 - as above
+            write_out,
+        )
+
+        write_out(text)
+    else:
+        _write_file(given.output, text)
+
+
+def _format_of(file: str) -> str:
+    extension = os.path.splitext(file)[1].removeprefix(".")
+    return extension if extension in {"json", "svg"} else "text"
+
+
+def _render(given: argparse.Namespace, form: str) -> str:
+    """Reads the node, makes the choice that is asked for, and writes both down."""
+    from gpu_device_plugin.inspection import topology_show as show  # noqa: PLC0415 - heavy
+
+    found = _survey(given)
+    topology = found.topology
+    for problem in topology.problems:
+        log.warning("%s", problem)
+    for note in found.notes:
+        log.warning("%s", note)
+    choice = None
+    if given.size is not None:
+        choice = show.choose_among(topology, given.size, given.available, given.required)
+    elif not topology.gpus:
+        log.info("NVML lists no GPU on this node")
+    to_screen = given.output in {None, "-"}
+    return show.render(topology, choice, form, show.screen(sys.stdout if to_screen else None))
+
+
+def _survey(given: argparse.Namespace) -> Survey:
+    from gpu_device_plugin.config.load import load  # noqa: PLC0415 - heavy, as all here
+    from gpu_device_plugin.inspection.topology_read import survey  # noqa: PLC0415
+    from gpu_device_plugin.programs.device_plugin import open_backend  # noqa: PLC0415
+    from gpu_device_plugin.programs.gpu_node_cdi_options import (  # noqa: PLC0415
+        parse_options_of_plugin,
+    )
+
+    parsed = parse_options_of_plugin(given.for_plugin or ())
+    loaded = load(parsed)
+    for warning in loaded.warnings:
+        log.warning("%s", warning)
+    profile = parsed.text("simulate")
+    source = f"simulated node {profile}" if profile else ""
+    return survey(loaded.config, open_backend(parsed, loaded.config), source)
+
+
+def _write_file(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigError(f"{one_line(path)}: cannot be written: {reason}") from None

@@ -1,0 +1,188 @@
+"""Values that contradict each other are refused with one clear line."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from deployment.charts import CHART, NAMESPACE, RefusedError, render
+
+pytestmark = pytest.mark.usefixtures("helm")
+
+TWO = {"a": "version: v1", "b": "version: v1"}
+MPS = "sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 2}]}}"
+
+# Values, namespace, and what the message says.
+CONTRADICTIONS = [
+    ({"namespace": "x"}, NAMESPACE, "namespace: not a value any more; use helm's --namespace"),
+    ({}, "default", 'the namespace "default" is not meant for this; use --namespace'),
+    ({"namespaceOverride": "foo"}, "default", 'the release is in the namespace "default"'),
+    ({"config": {"name": "x", "map": TWO}}, NAMESPACE, "config.name and config.map exclude each"),
+    (
+        {"config": {"map": TWO}},
+        NAMESPACE,
+        "config.map: nothing says which of a, b is for nodes without the label",
+    ),
+    (
+        {"config": {"map": {"only": "version: v1"}, "fallbackStrategies": ["named"]}},
+        NAMESPACE,
+        "config.map: nothing says which of only is for",
+    ),
+    (
+        {"config": {"map": TWO, "default": "c"}},
+        NAMESPACE,
+        'config.default: there is no "c" in config.map (only a, b)',
+    ),
+    (
+        {"config": {"map": {"any": "version: v1\n\tx: 1"}}},
+        NAMESPACE,
+        "config.map.any: error converting YAML to JSON: yaml: line 2: found",
+    ),
+    (
+        {"config": {"map": {"any": MPS}}, "migStrategy": "mixed"},
+        NAMESPACE,
+        "migStrategy: MPS (sharing.mps in config.map: any) cannot be used with mixed",
+    ),
+    (
+        {"deviceDiscoveryStrategy": "vfio", "gfd": {"enabled": True}},
+        NAMESPACE,
+        "deviceDiscoveryStrategy: vfio is for gpu-feature-discovery only",
+    ),
+    (
+        {"simulate": {"profile": "t4x4", "node": "gpus: []"}},
+        NAMESPACE,
+        "simulate.profile and simulate.node exclude each other",
+    ),
+    ({"strictValues": True, "b": 1, "a": 1}, NAMESPACE, "strictValues: unknown values a, b"),
+]
+
+
+@pytest.mark.parametrize(("values", "namespace", "message"), CONTRADICTIONS)
+def test_a_contradiction_is_named(values: dict[str, Any], namespace: str, message: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        render(values, namespace=namespace)
+
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "namespace"),
+    [
+        ({"allowDefaultNamespace": True}, "default"),
+        ({"namespaceOverride": "default"}, NAMESPACE),
+        ({"config": {"name": "mine", "fallbackStrategies": []}}, NAMESPACE),
+        ({"config": {"map": TWO, "fallbackStrategies": ["empty"]}}, NAMESPACE),
+        ({"config": {"map": {"default": "", "b": ""}}}, NAMESPACE),
+        ({"config": {"map": {"any": MPS}}, "migStrategy": "single"}, NAMESPACE),
+        ({"unknown": 1}, NAMESPACE),
+    ],
+)
+def test_what_is_allowed_all_the_same(values: dict[str, Any], namespace: str) -> None:
+    assert render(values, namespace=namespace).objects
+
+
+# Values and the place that the message names.
+OUTSIDE_THE_SCHEMA = [
+    ({"migStrategy": "mixd"}, "/migStrategy"),
+    ({"failOnInitError": "false"}, "/failOnInitError"),
+    ({"compatWithCPUManager": "yes"}, "/compatWithCPUManager"),
+    ({"sleepInterval": 30}, "/sleepInterval"),
+    ({"gfd": {"sleepInterval": 30}}, "/gfd/sleepInterval"),
+    ({"deviceListStrategy": "envvars"}, "/deviceListStrategy"),
+    ({"deviceListStrategy": []}, "/deviceListStrategy"),
+    ({"deviceIDStrategy": "minor"}, "/deviceIDStrategy"),
+    ({"nvidiaDriverRoot": "run/nvidia"}, "/nvidiaDriverRoot"),
+    ({"mps": {"root": "mps"}}, "/mps/root"),
+    ({"config": {"map": {"any": 1}}}, "/config/map/any"),
+    ({"config": {"map": {"a/b": "version: v1"}}}, "/config/map"),
+    ({"config": {"fallbackStrategies": ["first"]}}, "/config/fallbackStrategies/0"),
+    ({"config": {"nam": "x"}}, "/config"),
+    ({"image": {"pullPolicy": "never"}}, "/image/pullPolicy"),
+    ({"gfd": {"enable": True}}, "/gfd"),
+    ({"logFormat": "xml"}, "/logFormat"),
+    ({"fullnameOverride": "A"}, "/fullnameOverride"),
+    ({"podAnnotations": {"a": 1}}, "/podAnnotations/a"),
+    ({"tolerations": {"key": "x"}}, "/tolerations"),
+    ({"networkPolicy": {"apiServerPorts": [0]}}, "/networkPolicy/apiServerPorts/0"),
+    ({"updateStrategy": {"type": "Recreate"}}, "/updateStrategy/type"),
+]
+
+
+@pytest.mark.parametrize(("values", "place"), OUTSIDE_THE_SCHEMA)
+def test_the_schema_names_the_place(values: dict[str, Any], place: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        render(values)
+
+    assert f"at '{place}'" in str(refused.value)
+
+
+def test_schema_and_values_name_the_same() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+
+    assert set(schema["properties"]) - set(values) == {"namespace", "global"}
+    assert set(values) <= set(schema["properties"])
+    for name, properties in schema["properties"].items():
+        if name != "nfd" and "properties" in properties and "additionalProperties" in properties:
+            known = set(properties["properties"])
+            if name == "updateStrategy":
+                continue
+            assert known == set(values[name]), name
+
+
+def test_the_list_of_known_values_is_that_of_the_schema() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    helpers = (CHART / "templates" / "_helpers.tpl").read_text(encoding="utf-8")
+    helper = helpers.split('define "gpu-device-plugin.unknownValues"')[1]
+    known = re.findall(r'"(\w+)"', helper.split("{{- $unknown")[0])
+
+    assert sorted(known) == sorted(schema["properties"])
+
+
+SHOWN = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: shown
+data:
+  notes: {{ include (print .Template.BasePath "/NOTES.txt") . | quote }}
+"""
+
+
+@pytest.fixture(scope="module", name="chart")
+def _chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the chart that renders its notes as well, which takes a cluster otherwise."""
+    copy = tmp_path_factory.mktemp("chart") / CHART.name
+    shutil.copytree(CHART, copy)
+    (copy / "templates" / "shown.yaml").write_text(SHOWN, encoding="utf-8")
+    return copy
+
+
+def notes(chart: Path, *arguments: str) -> str:
+    """What an operator reads after the installation, in one line."""
+    shown = render({}, *arguments, chart=chart).get("ConfigMap", "shown")["data"]["notes"]
+    return " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        ("gfd.enabled=false", "rollout status daemonset/nvdp-gpu-device-plugin"),
+        ("legacyDaemonsetAPI=true", "not known and without effect: legacyDaemonsetAPI."),
+        ("image.repository=nvcr.io/nvidia/k8s-device-plugin", "that of the original programs"),
+        ("simulate.profile=t4x4", "the GPUs are simulated"),
+        ("devicePlugin.enabled=false", "nothing runs"),
+        (f"config.map.any={MPS.replace(',', chr(92) + ',')}", "nvidia.com/mps.capable=true"),
+    ],
+)
+def test_notes_tell_what_is_odd(chart: Path, argument: str, text: str) -> None:
+    assert text in notes(chart, "--set", argument)
+
+
+def test_notes_of_the_defaults_warn_of_nothing(chart: Path) -> None:
+    assert "Warning" not in notes(chart)
