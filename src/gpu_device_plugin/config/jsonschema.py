@@ -14,6 +14,7 @@ from gpu_device_plugin.config.keys import SCHEMA
 from gpu_device_plugin.config.names import LONGEST, PREFIX, SUBDOMAIN
 from gpu_device_plugin.config.numbers import INT64_MAX
 from gpu_device_plugin.config.options import Kind, Option, option_for_path
+from gpu_device_plugin.config.quantities import NO_LIMIT, QUANTITY
 from gpu_device_plugin.config.readers import NUMBER
 from gpu_device_plugin.config.schema import Form, Key, Null
 
@@ -24,6 +25,12 @@ Schema = dict[str, Any]
 
 _LITERALS = {"false": False, "true": True} | {w: w for w in ("v1", "all", "unhealthy", "5m")}
 """Defaults of keys, which are words, as they would stand in a file."""
+_MEMORY: Schema = {
+    "anyOf": [
+        {"type": "string", "pattern": f"^({QUANTITY}|{NO_LIMIT})$"},
+        {"type": "integer", "minimum": 0, "description": "Bytes."},
+    ]
+}
 _FIXED: dict[Form, Schema] = {
     Form.BOOL: {"type": "boolean"},
     Form.INTEGERS: {"type": "array", "items": {"type": "integer"}},
@@ -32,6 +39,12 @@ _FIXED: dict[Form, Schema] = {
             {"type": "string", "pattern": DURATION},
             {"type": "number", "description": "Nanoseconds."},
         ]
+    },
+    Form.MEMORY: _MEMORY,
+    Form.MEMORIES: {
+        "type": "object",
+        "patternProperties": {f"^{selectors.GPU_REFERENCE}$": _MEMORY},
+        "additionalProperties": False,
     },
     Form.PERIOD: {"type": "string", "pattern": DURATION.replace("[-+]?", "[+]?")},
     Form.NAME: {
@@ -118,7 +131,8 @@ def _value(key: Key, path: str, allowed: list[str]) -> Schema:
         case Form.GPUS | Form.PATTERNS:
             return {"type": "array", "items": _ITEMS[key.form], **least}
         case Form.INTEGER:
-            return {"type": "integer", "minimum": key.minimum, "maximum": INT64_MAX}
+            most = INT64_MAX if key.maximum is None else key.maximum
+            return {"type": "integer", "minimum": key.minimum, "maximum": most}
         case Form.TEXT | Form.CHOICE | Form.TEXTS | Form.CHOICES:
             return _words(key.form, {"type": "string"} | ({"enum": allowed} if allowed else {}))
         case _:

@@ -5,7 +5,7 @@ The table in the module ``keys`` takes them in.
 
 from __future__ import annotations
 
-from gpu_device_plugin.config import model
+from gpu_device_plugin.config import model, model_mps
 from gpu_device_plugin.config.model import SharingStrategy
 from gpu_device_plugin.config.schema import Form, Key, Null
 from gpu_device_plugin.errors import ConfigError
@@ -30,6 +30,10 @@ def build_gpu_sharing(
     way = SharingStrategy.NONE if strategy == EXCLUSIVE else SharingStrategy(strategy)
     if way is not SharingStrategy.NONE and not replicas:
         raise ConfigError('"replicas" is missing', f"{way} needs a number of 2 or more")
+    if way is SharingStrategy.TIME_SLICING and replicas == 1:
+        raise ConfigError(
+            "replicas: 1 is too small", f"{way} needs a number of 2 or more; mps allows 1"
+        )
     if way is SharingStrategy.NONE and replicas:
         raise ConfigError("exclusive devices have no replicas", "leave replicas out")
     if way is SharingStrategy.NONE and fail_requests_greater_than_one is not None:
@@ -122,8 +126,11 @@ _SHARING = Key(
             "replicas",
             "replicas",
             Form.INTEGER,
-            help="How many containers share a device. Required unless exclusive.",
-            minimum=2,
+            help=(
+                "How many containers share a device. Required unless exclusive. 2 or more; with "
+                "mps also 1, which sets no limits."
+            ),
+            minimum=1,
         ),
         Key(
             "rename",
@@ -192,6 +199,58 @@ _HEALTH = Key(
     ),
 )
 
+_MPS = Key(
+    "mps",
+    "mps",
+    Form.OBJECT,
+    help="What clients of MPS get, where that is not to be an equal share.",
+    build=model_mps.MpsSettings,
+    children=(
+        Key(
+            "resources",
+            "resources",
+            Form.OBJECTS,
+            help="The resources with limits of their own. The first entry for a resource counts.",
+            default="none",
+            ours=True,
+            build=model_mps.MpsLimits,
+            children=(
+                Key(
+                    "name",
+                    "name",
+                    Form.NAME,
+                    Null.FAILS,
+                    help="A resource that is shared through MPS, before or after it is renamed.",
+                    required=True,
+                ),
+                Key(
+                    "activeThreadPercentage",
+                    "active_thread_percentage",
+                    Form.INTEGER,
+                    help="Share of a GPU's threads that a client gets, 1 to 100; 100 is no limit.",
+                    default="an equal share",
+                    minimum=1,
+                    maximum=100,
+                ),
+                Key(
+                    "memoryLimit",
+                    "memory_limit",
+                    Form.MEMORY,
+                    help="Memory that a client gets of each GPU; none or 0 for no limit.",
+                    default="an equal share",
+                ),
+                Key(
+                    "memoryLimitByGpu",
+                    "memory_limit_by_gpu",
+                    Form.MEMORIES,
+                    help="The same for single GPUs, by index or UUID. It comes before memoryLimit.",
+                    default="memoryLimit",
+                ),
+            ),
+        ),
+    ),
+)
+
 EXTENSIONS = Key(
     "extensions",
     "extensions",
@@ -199,5 +258,5 @@ EXTENSIONS = Key(
     help="Settings that k8s-device-plugin lacks.",
     ours=True,
     build=model.Extensions,
-    children=(_HONOUR_NAMES, _GPUS, _SHARING, _HEALTH),
+    children=(_HONOUR_NAMES, _GPUS, _SHARING, _HEALTH, _MPS),
 )

@@ -152,6 +152,13 @@ def _hidden(config: Config, file: str) -> Iterator[ConfigWarning]:
         place = Place(file, path=f"extensions.sharing[{number}]")
         message = f"without effect after extensions.sharing[{first}], which selects every device"
         yield ConfigWarning(place, message)
+    seen = dict[str, int]()
+    for number, limits in enumerate(config.extensions.mps.resources):
+        earlier = seen.setdefault(limits.name, number)
+        if earlier != number:
+            place = Place(file, path=f"extensions.mps.resources[{number}]")
+            message = f"without effect after extensions.mps.resources[{earlier}], of the same name"
+            yield ConfigWarning(place, message)
 
 
 def _without_devices(flags: PluginFlags, origins: Mapping[str, Place]) -> Iterator[ConfigWarning]:

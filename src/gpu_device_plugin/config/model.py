@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gpu_device_plugin.config.model_mps import MpsSettings
+
 
 class MigStrategy(StrEnum):
     """How MIG devices are exposed."""
@@ -260,6 +262,7 @@ class Extensions:
     gpus: GpuSelection = field(default_factory=GpuSelection)
     sharing: tuple[GpuSharing, ...] = ()
     health: HealthSettings = field(default_factory=HealthSettings)
+    mps: MpsSettings = field(default_factory=MpsSettings)
 
 
 @dataclass(frozen=True, slots=True)

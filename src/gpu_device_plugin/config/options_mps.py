@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpu_device_plugin.config import options_shared as shared
-from gpu_device_plugin.config.option import Command, Program, ProgramSpec
+from gpu_device_plugin.config.option import Command, Kind, Option, Program, ProgramSpec
 
 MPS_CONTROL_DAEMON = ProgramSpec(
     program=Program.MPS_CONTROL_DAEMON,
@@ -12,6 +12,18 @@ MPS_CONTROL_DAEMON = ProgramSpec(
     options=(
         shared.MIG_STRATEGY,
         shared.SIMULATE,
+        Option(
+            name="mps-control-binary",
+            kind=Kind.TEXT,
+            default="nvidia-cuda-mps-control",
+            env=("MPS_CONTROL_BINARY",),
+            metavar="FILE",
+            help=(
+                "NVIDIA's control program: its path, or a name to be looked up in PATH. "
+                "Empty: the default."
+            ),
+            ours=True,
+        ),
         shared.CONFIG_FILE,
         shared.LOG_FORMAT,
         shared.LOG_LEVEL,

@@ -14,6 +14,8 @@ from gpu_device_plugin.config.model import DeviceSelector
 from gpu_device_plugin.config.names import resource_name
 from gpu_device_plugin.config.numbers import INT64_MAX, INT64_MIN, whole
 from gpu_device_plugin.config.options import option_for_path
+from gpu_device_plugin.config.quantities import EXAMPLES as SIZES
+from gpu_device_plugin.config.quantities import parse_mebibytes
 from gpu_device_plugin.config.schema import Form, Key
 from gpu_device_plugin.config.text import quote
 from gpu_device_plugin.errors import ConfigError
@@ -84,6 +86,8 @@ def _read_integer(key: Key, node: Node, place: Place) -> int:
         raise place.error(f"{shown(node)} is not a whole number", _integers_from(least))
     if number < least:
         raise place.error(f"{number} is too small", _integers_from(least))
+    if key.maximum is not None and number > key.maximum:
+        raise place.error(f"{number} is too large", f"allowed: {least} to {key.maximum}")
     if number > INT64_MAX:
         raise place.error(f"{number} is too large", "allowed: numbers of 64 bits")
     return number
@@ -210,6 +214,29 @@ def _read_period(key: Key, node: Node, place: Place) -> int:
     return nanoseconds
 
 
+def _read_memory(_: Key, node: Node, place: Place) -> int:
+    number = whole(node.value)
+    text = node.value if isinstance(node.value, str) else str(number)
+    try:
+        return parse_mebibytes(text)
+    except ValueError as error:
+        raise place.error(f"{shown(node)} {error}", f"allowed: {SIZES}") from None
+
+
+def _read_memories(key: Key, node: Node, place: Place) -> Mapping[str, int]:
+    if not isinstance(node.value, dict):
+        raise place.error(f"{shown(node)} where a mapping of GPUs to sizes of memory belongs")
+    sizes = {}
+    for name, item in node.value.items():
+        below = place.below(name, item.line)
+        if not re.fullmatch(selectors.GPU_REFERENCE, name):
+            raise below.error(
+                f"{quote(name)} refers to no GPU", f"allowed: {selectors.GPU_REFERENCE_RULE}"
+            )
+        sizes[selectors.gpu(name)] = _read_memory(key, item, below)
+    return sizes
+
+
 _READERS: Mapping[Form, Callable[[Key, Node, Place], Any]] = {
     Form.BOOL: _read_bool,
     Form.TEXT: _read_text,
@@ -224,4 +251,6 @@ _READERS: Mapping[Form, Callable[[Key, Node, Place], Any]] = {
     Form.PERIOD: _read_period,
     Form.GPUS: _read_gpus,
     Form.PATTERNS: _read_patterns,
+    Form.MEMORY: _read_memory,
+    Form.MEMORIES: _read_memories,
 }

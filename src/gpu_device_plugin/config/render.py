@@ -26,6 +26,8 @@ from gpu_device_plugin.config.model import (
     Sharing,
     SharingStrategy,
 )
+from gpu_device_plugin.config.model_mps import MpsLimits
+from gpu_device_plugin.config.quantities import format_mebibytes
 
 _ESCAPES = {
     "<": "\\u003c",
@@ -153,6 +155,7 @@ def _extensions(extensions: Extensions) -> dict[str, Any]:
         gpus=_selection(extensions.gpus),
         sharing=[_gpu_sharing(entry) for entry in extensions.sharing],
         health=_health(extensions.health),
+        mps=_without_empty(resources=[_mps_limits(e) for e in extensions.mps.resources]),
     )
 
 
@@ -181,6 +184,18 @@ def _health(health: HealthSettings) -> dict[str, Any]:
             "enabled": recovery.enabled,
             "quietPeriod": format_duration(recovery.quiet_period),
         },
+    }
+
+
+def _mps_limits(entry: MpsLimits) -> dict[str, Any]:
+    limit, by_gpu = entry.memory_limit, entry.memory_limit_by_gpu
+    return {
+        "name": entry.name,
+        **_without_null(
+            activeThreadPercentage=entry.active_thread_percentage,
+            memoryLimit=None if limit is None else format_mebibytes(limit),
+        ),
+        **_without_empty(memoryLimitByGpu={gpu: format_mebibytes(m) for gpu, m in by_gpu.items()}),
     }
 
 

@@ -26,6 +26,8 @@ class Form(StrEnum):
     PERIOD = "duration with a unit"
     GPUS = "list of GPUs"
     PATTERNS = "list of patterns"
+    MEMORY = "size of memory"
+    MEMORIES = "mapping of GPUs to sizes of memory"
 
 
 class Null(StrEnum):
@@ -55,6 +57,7 @@ class Key:
     """What counts if the key is absent, in words; empty if an option says it."""
     allowed: tuple[str, ...] = ()
     minimum: int | None = None
+    maximum: int | None = None
     required: bool = False
     since: str = ""
     ours: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.inspection.text import count
@@ -27,6 +27,9 @@ from gpu_device_plugin.inspection.topology_words import (
 
 _NARROWEST = 40
 """Columns below which paragraphs are not made narrower."""
+_NARROWEST_MODEL = 12
+"""Columns that the name of a model has at least."""
+_GAP = "  "
 
 
 def text_lines(topology: Topology, choice: Choice | None, screen: Screen) -> Iterator[str]:
@@ -69,7 +72,7 @@ def _paragraph(head: str, text: str, screen: Screen) -> list[str]:
 
 
 def _gpu_lines(topology: Topology, choice: Choice | None, screen: Screen) -> Iterator[str]:
-    """A line for each GPU, below headings."""
+    """A line for each GPU, below headings; names of models are cut where they do not fit."""
     rows = [
         (
             str(gpu.index),
@@ -82,17 +85,28 @@ def _gpu_lines(topology: Topology, choice: Choice | None, screen: Screen) -> Ite
     ]
     heads = ("GPU", "PCI", "NUMA", "MODEL", "STATE" if any(row[4] for row in rows) else "")
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    if screen.columns is not None:
+        others = sum(widths) - widths[3] + len(_GAP) * (len(widths) - 1)
+        widths[3] = min(widths[3], max(_NARROWEST_MODEL, screen.columns - others))
     colours = screen.colours
     yield colours.paint(colours.bold, _row(heads, widths))
     for position, row in enumerate(rows):
         yield colours.paint(gpu_colour(choice, position, colours), _row(row, widths))
 
 
-def _row(cells: tuple[str, str, str, str, str], widths: list[int]) -> str:
-    """The numbers to the right, all else to the left."""
-    index, pci, numa, model, about = widths
-    text = f"{cells[0]:>{index}}  {cells[1]:<{pci}}  {cells[2]:>{numa}}  {cells[3]:<{model}}"
-    return f"{text}  {cells[4]:<{about}}".rstrip()
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Cells beside each other: the index and the NUMA node to the right, all else to the left."""
+    index, pci, numa, model, about = cells
+    if len(model) > widths[3]:
+        model = model[: widths[3] - 1] + "…"
+    parts = (
+        index.rjust(widths[0]),
+        pci.ljust(widths[1]),
+        numa.rjust(widths[2]),
+        model.ljust(widths[3]),
+        about,
+    )
+    return _GAP.join(parts).rstrip()
 
 
 def _group_lines(topology: Topology, screen: Screen) -> Iterator[str]:

@@ -52,7 +52,10 @@ class ClientLimits:
         for name in (device.gpu_uuid, device.index):
             if name in self.memory_by_gpu:
                 return self.memory_by_gpu[name]
-        return memory_share(device) if self.memory_mebibytes is None else self.memory_mebibytes
+        if self.memory_mebibytes is not None:
+            return self.memory_mebibytes
+        # A client that shares with nobody has the GPU to itself.
+        return memory_share(device) if device.replicas > 1 else 0
 
 
 EQUAL_SHARES = ClientLimits()
@@ -173,7 +176,7 @@ def memory_share(device: Device) -> int:
 
 def _warnings(shared: list[Device], inventory: Inventory) -> Iterator[str]:
     for device in shared:
-        if not device.memory_bytes:
+        if not device.memory_bytes and device.replicas > 1:
             yield f"no memory limit for GPU {device.index}: its memory size is not known"
         gpu = inventory.gpu(device.gpu_uuid)
         if gpu is not None and gpu.mig_enabled:

@@ -7,6 +7,7 @@ nvidia-cuda-mps-control; measured with 535.309.01).
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 
@@ -86,6 +87,12 @@ class ControlTool:
         self, files: DaemonFiles, arguments: tuple[str, ...], text: str, seconds: float
     ) -> Outcome:
         path = find_program(self.program)
+        if path is None and self.program != CONTROL_TOOL:
+            what = "is there, but not an executable file"
+            raise ToolMissing(
+                f"{self.program} {what if os.path.exists(self.program) else 'is not found'}: "
+                "set by --mps-control-binary or MPS_CONTROL_BINARY"
+            )
         if path is None:
             raise ToolMissing(
                 f"{self.program} is not found: it comes with the NVIDIA driver, and is put into "

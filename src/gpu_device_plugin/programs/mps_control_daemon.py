@@ -19,7 +19,7 @@ from gpu_device_plugin.mps.compute_mode import (
     SimulatedComputeModes,
 )
 from gpu_device_plugin.mps.daemon import Surroundings
-from gpu_device_plugin.mps.names import MPS_ROOT
+from gpu_device_plugin.mps.names import CONTROL_TOOL, MPS_ROOT
 from gpu_device_plugin.mps.node import DaemonReader
 from gpu_device_plugin.mps.supervisor import MpsSupervisor
 from gpu_device_plugin.mps.tool import ControlTool
@@ -50,7 +50,7 @@ def serve(parsed: Parsed) -> None:
         load_config=lambda: load_config(parsed),
         open_backend=lambda config: open_backend(parsed, config),
     )
-    around = Surroundings(MPS_ROOT, ControlTool(), compute_modes(parsed))
+    around = Surroundings(MPS_ROOT, control_tool(parsed), compute_modes(parsed))
 
     async def supervise() -> None:
         supervisor = MpsSupervisor(reader.read, around)
@@ -79,6 +79,11 @@ def open_backend(parsed: Parsed, config: Config) -> Backend:
     from gpu_device_plugin.hardware.discover import discover  # noqa: PLC0415 - only for MPS
 
     return discover(config.flags.device_discovery_strategy or "", "")
+
+
+def control_tool(parsed: Parsed) -> ControlTool:
+    """NVIDIA's control program, or what is given in its place."""
+    return ControlTool(parsed.text("mps-control-binary") or CONTROL_TOOL)
 
 
 def compute_modes(parsed: Parsed) -> ComputeModes:

@@ -19,4 +19,5 @@ def check_profile(path: str) -> None:
     from gpu_device_plugin.config.load import load  # noqa: PLC0415 - only if it is asked for
 
     parsed = parse(Program.DEVICE_PLUGIN, [f"--config-file={path}"], SOMEWHERE)
-    validate_plugin(load(parsed).config, lambda: True)
+    loaded = load(parsed)
+    validate_plugin(loaded.config, lambda: True, loaded.origins)
