@@ -16,6 +16,8 @@ from pathlib import Path
 CRUN = shutil.which("crun")
 LIMIT = 60.0
 CAPABILITY_SETS = ("bounding", "effective", "permitted")
+OWN_CGROUPS = 'mount -t cgroup2 none /sys/fs/cgroup && exec "$@"'
+"""Without it crun refuses machines with both generations of cgroups, though none is used."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Container:
     environ: Mapping[str, str] = field(default_factory=dict)
     binds: Mapping[str, Path] = field(default_factory=dict)
     """Path in the container: directory on the host."""
+    scratch: bool = False
+    """Whether /tmp can be written, as with an emptyDir there."""
 
     def run(self, *arguments: str, limit: float = LIMIT) -> Finished:
         """Runs a program until it ends."""
@@ -62,7 +66,7 @@ class Container:
     def _write(self, bundle: Path, arguments: Sequence[str]) -> None:
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         caps = [f"CAP_{name}" for name in self.capabilities]
-        mounts = [
+        mounts: list[dict[str, object]] = [
             {"destination": "/proc", "type": "proc", "source": "proc"},
             {
                 "destination": "/dev",
@@ -71,6 +75,8 @@ class Container:
                 "options": ["nosuid", "mode=755", "size=65536k"],
             },
         ]
+        if self.scratch:
+            mounts.append({"destination": "/tmp", "type": "tmpfs", "options": ["mode=1777"]})
         mounts += [
             {"destination": inside, "type": "bind", "source": str(outside), "options": ["rbind"]}
             for inside, outside in self.binds.items()
@@ -96,7 +102,8 @@ class Container:
 def command(bundle: str, name: str) -> list[str]:
     assert CRUN is not None
     state = ["--root", f"{bundle}/state", "--cgroup-manager=disabled"]
-    return [CRUN, *state, "run", "--bundle", bundle, name]
+    prefix = ["unshare", "--mount", "sh", "-c", OWN_CGROUPS, "sh"]
+    return [*prefix, CRUN, *state, "run", "--bundle", bundle, name]
 
 
 def kill(bundle: str, name: str) -> None:

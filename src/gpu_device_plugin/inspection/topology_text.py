@@ -86,7 +86,7 @@ def _gpu_lines(topology: Topology, choice: Choice | None, screen: Screen) -> Ite
     heads = ("GPU", "PCI", "NUMA", "MODEL", "STATE" if any(row[4] for row in rows) else "")
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     if screen.columns is not None:
-        others = sum(widths) - widths[3] + len(_GAP) * (len(widths) - 1)
+        others = sum(widths) - widths[3] + len(_GAP) * (4 if widths[4] else 3)
         widths[3] = min(widths[3], max(_NARROWEST_MODEL, screen.columns - others))
     colours = screen.colours
     yield colours.paint(colours.bold, _row(heads, widths))
