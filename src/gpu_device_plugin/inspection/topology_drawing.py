@@ -97,7 +97,7 @@ class Drawing:
             x=_n(bus.middle - half),
             y=_n(bus.y - NAME_HEIGHT - width / 2),
             width=_n(2 * half),
-            height=NAME_HEIGHT - 1,
+            height=NAME_HEIGHT,
         )
         return element(
             "g",

@@ -81,7 +81,7 @@ LIGHT = Palette(
     bus="#b3bcc6",
     link="#8f7fd0",
     heat="#5a6fd6",
-    chosen="#1a7f37",
+    chosen="#157033",
     chosen_card="#dcf5e3",
 )
 

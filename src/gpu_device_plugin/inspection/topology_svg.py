@@ -28,7 +28,7 @@ SPACE = 26
 """Between two parts."""
 CHARACTER = 6.6
 """Width of a character in a paragraph, on average and on the safe side."""
-LARGE_CHARACTER = 9.4
+LARGE_CHARACTER = 10.4
 """As above, in the headline."""
 TERM = 76
 """Width of what stands before a paragraph."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.aio import run
 from support.inventories import a_gpu, a_node
@@ -74,6 +74,7 @@ def best_total(topology: Topology, request: Request) -> int:
 # ------------------------------------------------------------------ the answer
 
 
+@settings(deadline=None)
 @given(requests())
 def test_the_choice_is_that_of_the_allocator(case):
     inventory, links, request = case
@@ -86,6 +87,7 @@ def test_the_choice_is_that_of_the_allocator(case):
     assert choice.score == topology.scores.within(choice.chosen)
 
 
+@settings(deadline=None)
 @given(requests())
 def test_the_choice_is_what_the_plugin_answers(case):
     inventory, links, request = case
@@ -113,6 +115,7 @@ def test_the_choice_is_what_the_plugin_answers(case):
 # ------------------------------------------------------------------ the reasons
 
 
+@settings(deadline=None)
 @given(requests())
 def test_no_division_has_a_higher_total(case):
     inventory, links, request = case
@@ -126,6 +129,7 @@ def test_no_division_has_a_higher_total(case):
     assert choice.division.total == best_total(topology, request)
 
 
+@settings(deadline=None)
 @given(requests())
 def test_the_sets_that_are_as_good_are_all_that_there_are(case):
     inventory, links, request = case
@@ -146,6 +150,7 @@ def test_the_sets_that_are_as_good_are_all_that_there_are(case):
     assert {frozenset(part) for part in choice.equals} == expected - {frozenset(choice.chosen)}
 
 
+@settings(deadline=None)
 @given(requests())
 def test_a_set_with_a_higher_score_costs_the_others_at_least_as_much(case):
     inventory, links, request = case

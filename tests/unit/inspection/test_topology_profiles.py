@@ -200,6 +200,15 @@ PAIRS_OF_A100 = (
     "SYS 10: 0-7; PXB 40 · NUMA 3: 0, 1; PXB 40 · NUMA 1: 2, 3; PXB 40 · NUMA 7: 4, 5; "
     "PXB 40 · NUMA 5: 6, 7"
 )
+CUBE_MESH = (
+    "SYS 10: 0-7; PHB 30 · NUMA 0: 0-3; PIX 50: 0, 1; PIX 50: 2, 3; "
+    "PHB 30 · NUMA 1: 4-7; PIX 50: 4, 5; PIX 50: 6, 7"
+)
+SIXTEEN = (
+    "SYS 10: 0-15; NODE 20 · NUMA 0: 0-7; PXB 40: 0-3; PIX 50: 0, 1; PIX 50: 2, 3; "
+    "PXB 40: 4-7; PIX 50: 4, 5; PIX 50: 6, 7; NODE 20 · NUMA 1: 8-15; PXB 40: 8-11; "
+    "PIX 50: 8, 9; PIX 50: 10, 11; PXB 40: 12-15; PIX 50: 12, 13; PIX 50: 14, 15"
+)
 SOCKETS = "SYS 10: 0-7; NODE 20 · NUMA 0: 0-3; NODE 20 · NUMA 1: 4-7"
 
 
@@ -209,15 +218,12 @@ SOCKETS = "SYS 10: 0-7; NODE 20 · NUMA 0: 0-3; NODE 20 · NUMA 1: 4-7"
         ("a30-mig", "", None),
         (
             "dgx-1",
-            "SYS 10: 0-7; PHB 30 · NUMA 0: 0-3; PIX 50: 0, 1; PIX 50: 2, 3; "
-            "PHB 30 · NUMA 1: 4-7; PIX 50: 4, 5; PIX 50: 6, 7",
+            CUBE_MESH,
             ("0, 3", 230, 920),
         ),
         (
             "dgx-2",
-            "SYS 10: 0-15; NODE 20 · NUMA 0: 0-7; PXB 40: 0-3; PIX 50: 0, 1; PIX 50: 2, 3; "
-            "PXB 40: 4-7; PIX 50: 4, 5; PIX 50: 6, 7; NODE 20 · NUMA 1: 8-15; PXB 40: 8-11; "
-            "PIX 50: 8, 9; PIX 50: 10, 11; PXB 40: 12-15; PIX 50: 12, 13; PIX 50: 14, 15",
+            SIXTEEN,
             ("0, 1", 50, 400),
         ),
         ("dgx-a100", PAIRS_OF_A100, ("0, 1", 40, 160)),
