@@ -9,10 +9,11 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from support.aio import run, until
@@ -54,13 +55,15 @@ class Node:
         return (self.root / ".ready").exists()
 
     @asynccontextmanager
-    async def running(self, *arguments: str) -> AsyncIterator[ProgramProcess]:
-        environ = {"PATH": self.path, "GPU_NODE_SIMULATE": self.profile}
+    async def running(
+        self, *arguments: str, environ: Mapping[str, str] = MappingProxyType({})
+    ) -> AsyncIterator[ProgramProcess]:
+        variables = {"PATH": self.path, "GPU_NODE_SIMULATE": self.profile, **environ}
         async with program(
             "mps_control_daemon",
             f"--config-file={self.config}",
             *arguments,
-            environ=environ,
+            environ=variables,
             before=f"program.MPS_ROOT = {str(self.root)!r}",
         ) as process:
             yield process
@@ -155,6 +158,44 @@ def test_the_daemon_has_its_limits_and_ends_without_a_trace(genuine):
     assert genuine.daemon is None
     assert os.listdir(genuine.files.directory) == ["pipe"]
     assert not genuine.is_ready
+
+
+def test_the_daemon_has_the_limits_that_are_set(genuine):
+    entry = (
+        f"{{name: {GPU}, activeThreadPercentage: 30, memoryLimit: 2560Mi, "
+        'memoryLimitByGpu: {"1": 700Mi, "2": none}}'
+    )
+    genuine.config.write_text(sharing(4) + f"extensions: {{mps: {{resources: [{entry}]}}}}\n")
+
+    async def work():
+        async with genuine.running() as process:
+            await genuine.ready()
+            percentage, (first, second, third, fourth) = limits(genuine)
+            assert (percentage, first, second, fourth) == ("30.0", "2G", "700M", "2G")
+            assert not re.search("[0-9]", third)
+            pid = genuine.daemon
+            process.signal(signal.SIGHUP)
+            await process.logged("nothing changes for its daemon")
+            genuine.config.write_text(sharing(4))
+            process.signal(signal.SIGHUP)
+            await until(lambda: genuine.daemon not in {None, pid} and genuine.is_ready)
+            assert limits(genuine) == ("25.0", ["3G"] * 4)
+
+    run(work())
+
+
+def test_a_single_client_has_no_limits(genuine):
+    entry = "{strategy: mps, replicas: 1}"
+    genuine.config.write_text(f"extensions: {{sharing: [{entry}]}}\n")
+
+    async def work():
+        async with genuine.running():
+            await genuine.ready()
+            percentage, memory = limits(genuine)
+            assert percentage == "100.0"
+            assert not any(re.search("[0-9]", answer) for answer in memory)
+
+    run(work())
 
 
 def test_a_renamed_resource_has_a_daemon_under_its_name(genuine):
@@ -343,6 +384,34 @@ def test_a_missing_control_program_is_named_and_waited_for(node, tools):
             assert not node.is_ready
             hidden.rename(tools.control)
             await node.ready()
+
+    run(work())
+
+
+@pytest.mark.parametrize("way", ["flag", "variable"])
+def test_the_control_program_may_be_elsewhere(node, tools, way):
+    moved = tools.control.with_name("elsewhere")
+    tools.control.rename(moved)
+
+    async def work():
+        arguments = (f"--mps-control-binary={moved}",) if way == "flag" else ()
+        environ = {} if way == "flag" else {"MPS_CONTROL_BINARY": str(moved)}
+        async with node.running(*arguments, environ=environ) as process:
+            await node.ready()
+            process.signal(signal.SIGTERM)
+            assert await process.ended() == 0
+
+    run(work())
+    assert "control -d" in tools.journal()
+
+
+def test_a_control_program_that_is_not_where_it_was_said_to_be_is_named(node):
+    async def work():
+        async with node.running("--mps-control-binary=/no/such") as process:
+            await process.logged("/no/such is not found: set by --mps-control-binary")
+            assert not node.is_ready
+            process.signal(signal.SIGTERM)
+            assert await process.ended() == 0
 
     run(work())
 

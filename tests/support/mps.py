@@ -93,6 +93,8 @@ if not holder() and not knob("no-lock"):
 note("Cmd:" + text)
 if knob("ignore-" + word):
     sys.exit(0)
+turn = open(state)  # commands take their turn, as those of the genuine daemon do
+fcntl.flock(turn, fcntl.LOCK_EX)
 with open(state) as file:
     values = json.load(file)
 words = text.split()

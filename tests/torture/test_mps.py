@@ -7,14 +7,19 @@ import os
 import random
 import signal
 import time
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
+from typing import Self
 
 import pytest
+from support.aio import until
 from support.mps import GPU, MpsTools
 from support.programs import ProgramProcess, program
+from support.serving import allocatable
 
 from gpu_device_plugin.mps.processes import command_lines
+from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 
 KILLS = int(os.environ.get("TORTURE_KILLS", "100"))
 LIMIT = 60.0
@@ -26,11 +31,33 @@ class Node:
     """A node with an MPS daemon, and a plugin that waits for it."""
 
     def __init__(self, directory: Path) -> None:
+        self.replicas = 4
+        self.kubelet_directory = directory / "kubelet"
+        self.kubelet_directory.mkdir()
         self.tools = MpsTools.make(directory)
         self.config = directory / "config.yaml"
         self.config.write_text(CONFIG)
         self.before = f"program.MPS_ROOT = {str(self.tools.root)!r}"
-        self.environ = {"PATH": f"{directory}:/usr/bin:/bin", "GPU_NODE_SIMULATE": "t4x4"}
+        self.environ = {
+            "PATH": f"{directory}:/usr/bin:/bin",
+            "GPU_NODE_SIMULATE": "t4x4",
+            "GPU_NODE_PLUGIN_DIR": str(self.kubelet_directory),
+            "KUBELET_SOCKET": str(self.kubelet_directory / "kubelet.sock"),
+        }
+
+    def plugin_program(self) -> AbstractAsyncContextManager[ProgramProcess]:
+        root = str(self.tools.root)
+        return program(
+            "device_plugin",
+            f"--config-file={self.config}",
+            "--mps-root=/run/nvidia/mps",
+            environ=self.environ,
+            before=f"from gpu_device_plugin.plugin import mps; mps.MPS_ROOT = {root!r}",
+        )
+
+    def divide(self, replicas: int) -> None:
+        self.replicas = replicas
+        self.config.write_text(CONFIG.replace("4", str(replicas)))
 
     def daemon_program(self) -> AbstractAsyncContextManager[ProgramProcess]:
         return program(
@@ -53,11 +80,38 @@ class Node:
         return [pid for pid in found if pid != self.tools.daemon()]
 
 
-async def well(node: Node, process: ProgramProcess) -> None:
-    async with asyncio.timeout(LIMIT):
-        while not node.is_well:
-            assert process.process.returncode is None
-            await asyncio.sleep(0.005)
+class Restarted:
+    """A program that is started anew when it has been killed."""
+
+    def __init__(
+        self, start: Callable[[], AbstractAsyncContextManager[ProgramProcess]], sign: str
+    ) -> None:
+        self._start, self._sign = start, sign
+        self._life = AsyncExitStack()
+        self.process: ProgramProcess
+
+    async def __aenter__(self) -> Self:
+        self.process = await self._life.enter_async_context(self._start())
+        await self.process.logged(self._sign, LIMIT)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._life.aclose()
+
+    async def kill(self) -> None:
+        self.process.process.kill()
+        await self.process.ended()
+        await self._life.aclose()
+        await self.__aenter__()
+
+    async def end(self) -> int:
+        self.process.signal(signal.SIGTERM)
+        return await self.process.ended()
+
+
+async def well(node: Node, kubelet: SimulatedKubelet) -> None:
+    await until(lambda: node.is_well, LIMIT)
+    await kubelet.until(allocatable(4 * node.replicas), "all replicas", LIMIT)
 
 
 @pytest.mark.torture
@@ -66,39 +120,40 @@ def test_a_hundred_kills(tmp_path_factory):
     print(f"seed {seed}")
     choice = random.Random(seed)
     node = Node(tmp_path_factory.mktemp("m"))
-    killed = dict.fromkeys(("program", "daemon", "both", "control program"), 0)
+    killed = dict.fromkeys(("plugin", "program", "daemon", "both", "control program"), 0)
 
-    async def life(kills: int) -> int:
-        """One life of the program, with kills until it is hit itself; how many are left."""
-        async with node.daemon_program() as process:
-            await process.logged("] ready", LIMIT)
-            while kills:
-                await well(node, process)
-                kills -= 1
-                whom = choice.choice(["program", "daemon", "daemon", "both", "control program"])
-                killed[whom] += 1
-                if whom == "control program":
-                    node.config.write_text(CONFIG.replace("4", choice.choice(["2", "4", "8"])))
-                    process.signal(signal.SIGHUP)
-                    await asyncio.sleep(choice.random() / 4)
-                    for pid in node.control_programs():
-                        os.kill(pid, signal.SIGKILL)
-                if whom in {"daemon", "both"} and node.tools.daemon():
-                    node.tools.kill_daemon()
-                if whom in {"program", "both"}:
-                    process.process.kill()
-                    await process.ended()
-                    return kills
-        return 0
+    async def hit(whom: str, manager: Restarted, plugin: Restarted) -> None:
+        if whom == "control program":
+            node.divide(choice.choice([2, 4, 8]))
+            manager.process.signal(signal.SIGHUP)
+            plugin.process.signal(signal.SIGHUP)
+            await asyncio.sleep(choice.random() / 4)
+            for pid in node.control_programs():
+                os.kill(pid, signal.SIGKILL)
+        former = node.tools.daemon()
+        if whom in {"daemon", "both"} and former:
+            node.tools.kill_daemon()
+        if whom in {"program", "both"}:
+            await manager.kill()
+        if whom in {"daemon", "both"}:
+            await until(lambda: node.tools.daemon() not in {0, former}, LIMIT)
+        if whom == "plugin":
+            await plugin.kill()
 
     async def work() -> None:
-        kills = KILLS
-        while kills:
-            kills = await life(kills)
-        async with node.daemon_program() as process:
-            await process.logged("] ready", LIMIT)
-            process.signal(signal.SIGTERM)
-            assert await process.ended() == 0
+        async with (
+            SimulatedKubelet(str(node.kubelet_directory)) as kubelet,
+            Restarted(node.daemon_program, "] ready") as manager,
+            Restarted(node.plugin_program, "registered resource") as plugin,
+        ):
+            await well(node, kubelet)
+            for _ in range(KILLS):
+                whom = choice.choice(list(killed))
+                killed[whom] += 1
+                await hit(whom, manager, plugin)
+                await well(node, kubelet)
+            assert await plugin.end() == 0
+            assert await manager.end() == 0
 
     try:
         asyncio.run(work())

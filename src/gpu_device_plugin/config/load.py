@@ -152,6 +152,9 @@ def _hidden(config: Config, file: str) -> Iterator[ConfigWarning]:
         place = Place(file, path=f"extensions.sharing[{number}]")
         message = f"without effect after extensions.sharing[{first}], which selects every device"
         yield ConfigWarning(place, message)
+    if config.extensions.mps.resources and not config.uses_mps():
+        place = Place(file, path="extensions.mps")
+        yield ConfigWarning(place, "without effect: nothing is shared through MPS")
     seen = dict[str, int]()
     for number, limits in enumerate(config.extensions.mps.resources):
         earlier = seen.setdefault(limits.name, number)

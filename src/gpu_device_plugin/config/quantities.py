@@ -28,7 +28,8 @@ def parse_mebibytes(text: str) -> int:
     if found is None:
         raise ValueError("is not a size of memory")
     whole, _, fraction = found[1].partition(".")
-    size = int(whole + fraction or "0") * _unit(found[2] or "") // 10 ** len(fraction)
+    places: int = 10 ** len(fraction)
+    size = int(whole + fraction) * _unit(found[2] or "") // places
     if size > INT64_MAX:
         raise ValueError("is too large")
     mebibytes = size // MEBIBYTE
@@ -44,7 +45,8 @@ def format_mebibytes(mebibytes: int) -> str:
 
 def _unit(suffix: str) -> int:
     if suffix.endswith("i"):
-        return int(1024 ** _EXPONENTS[suffix[0]])
+        return 1 << 10 * _EXPONENTS[suffix[0]]
     if suffix[1:].isdigit():
         return int(10 ** int(suffix[1:]))
-    return int(1000 ** _EXPONENTS[suffix.upper()]) if suffix else 1
+    power: int = 1000 ** _EXPONENTS.get(suffix.upper(), 0)
+    return power

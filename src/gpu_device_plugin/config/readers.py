@@ -83,18 +83,20 @@ def _read_integer(key: Key, node: Node, place: Place) -> int:
     number = whole(node.value)
     least = INT64_MIN if key.minimum is None else key.minimum
     if number is None:
-        raise place.error(f"{shown(node)} is not a whole number", _integers_from(least))
+        raise place.error(f"{shown(node)} is not a whole number", _integers(least, key.maximum))
     if number < least:
-        raise place.error(f"{number} is too small", _integers_from(least))
+        raise place.error(f"{number} is too small", _integers(least, key.maximum))
     if key.maximum is not None and number > key.maximum:
-        raise place.error(f"{number} is too large", f"allowed: {least} to {key.maximum}")
+        raise place.error(f"{number} is too large", _integers(least, key.maximum))
     if number > INT64_MAX:
         raise place.error(f"{number} is too large", "allowed: numbers of 64 bits")
     return number
 
 
-def _integers_from(least: int) -> str:
+def _integers(least: int, most: int | None) -> str:
     numbers = "whole numbers without quotes"
+    if most is not None:
+        return f"allowed: {numbers}, {least} to {most}"
     return f"allowed: {numbers}" + (f", {least} or more" if least > INT64_MIN else "")
 
 
@@ -226,7 +228,7 @@ def _read_memory(_: Key, node: Node, place: Place) -> int:
 def _read_memories(key: Key, node: Node, place: Place) -> Mapping[str, int]:
     if not isinstance(node.value, dict):
         raise place.error(f"{shown(node)} where a mapping of GPUs to sizes of memory belongs")
-    sizes = {}
+    sizes: dict[str, int] = {}
     for name, item in node.value.items():
         below = place.below(name, item.line)
         if not re.fullmatch(selectors.GPU_REFERENCE, name):

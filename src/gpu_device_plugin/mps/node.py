@@ -10,6 +10,7 @@ from gpu_device_plugin.config.model import Config, MigStrategy
 from gpu_device_plugin.config.render import render
 from gpu_device_plugin.errors import ConfigError, InitError
 from gpu_device_plugin.hardware.backend import Backend
+from gpu_device_plugin.mps.client_limits import find_limits
 from gpu_device_plugin.mps.plan import plan_daemons, uses_mps
 from gpu_device_plugin.mps.supervisor import Wanted
 from gpu_device_plugin.resources.defaults import with_default_resources
@@ -47,9 +48,11 @@ class DaemonReader:
         config = with_default_resources(config, inventory)
         log.info("running with configuration:\n%s", render(config))
         plan = make_plan(config, inventory)
-        for warning in plan.warnings:
+        warnings = list(plan.warnings)
+        limits = find_limits(config, inventory, plan, warnings)
+        for warning in warnings:
             log.warning("%s", warning)
-        return Wanted(plan_daemons(config, inventory, plan))
+        return Wanted(plan_daemons(config, inventory, plan, limits))
 
 
 def _check_strategy(config: Config) -> None:

@@ -49,13 +49,21 @@ class ClientLimits:
 
     def memory_on(self, device: Device) -> int:
         """Its limit on a GPU, in MiB; 0 if there is none."""
+        stated = self._stated(device)
+        return memory_share(device) if stated is None else stated
+
+    def lacks_size(self, device: Device) -> bool:
+        """Whether an equal share is wanted of a GPU whose memory size is not known."""
+        return self._stated(device) is None and not device.memory_bytes
+
+    def _stated(self, device: Device) -> int | None:
         for name in (device.gpu_uuid, device.index):
             if name in self.memory_by_gpu:
                 return self.memory_by_gpu[name]
-        if self.memory_mebibytes is not None:
-            return self.memory_mebibytes
         # A client that shares with nobody has the GPU to itself.
-        return memory_share(device) if device.replicas > 1 else 0
+        return (
+            0 if self.memory_mebibytes is None and device.replicas == 1 else self.memory_mebibytes
+        )
 
 
 EQUAL_SHARES = ClientLimits()
@@ -165,7 +173,7 @@ def _daemon(resource: Resource, inventory: Inventory, limits: ClientLimits) -> D
         memory_limits=tuple(
             (device.gpu_index, limit) for device in shared if (limit := limits.memory_on(device))
         ),
-        warnings=tuple(_warnings(shared, inventory)),
+        warnings=tuple(_warnings(shared, inventory, limits)),
     )
 
 
@@ -174,9 +182,9 @@ def memory_share(device: Device) -> int:
     return device.memory_bytes // device.replicas // MEBIBYTE
 
 
-def _warnings(shared: list[Device], inventory: Inventory) -> Iterator[str]:
+def _warnings(shared: list[Device], inventory: Inventory, limits: ClientLimits) -> Iterator[str]:
     for device in shared:
-        if not device.memory_bytes and device.replicas > 1:
+        if limits.lacks_size(device):
             yield f"no memory limit for GPU {device.index}: its memory size is not known"
         gpu = inventory.gpu(device.gpu_uuid)
         if gpu is not None and gpu.mig_enabled:

@@ -87,18 +87,8 @@ class ControlTool:
         self, files: DaemonFiles, arguments: tuple[str, ...], text: str, seconds: float
     ) -> Outcome:
         path = find_program(self.program)
-        if path is None and self.program != CONTROL_TOOL:
-            what = "is there, but not an executable file"
-            raise ToolMissing(
-                f"{self.program} {what if os.path.exists(self.program) else 'is not found'}: "
-                "set by --mps-control-binary or MPS_CONTROL_BINARY"
-            )
         if path is None:
-            raise ToolMissing(
-                f"{self.program} is not found: it comes with the NVIDIA driver, and is put into "
-                "the container by the NVIDIA container runtime with "
-                "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-            )
+            raise ToolMissing(self._why_missing())
         try:
             return await run_process(
                 (path, *arguments), limit=seconds, env=files.environment, text=text
@@ -108,6 +98,19 @@ class ControlTool:
             raise ToolHangs(f"{self.program} {what}: no answer within {seconds:g} s") from None
         except OSError as error:
             raise ToolMissing(f"{path} cannot be run: {error.strerror}") from None
+
+    def _why_missing(self) -> str:
+        setting = "set by --mps-control-binary or MPS_CONTROL_BINARY"
+        if "/" in self.program:
+            is_there = os.path.exists(self.program)
+            what = "is not an executable file" if is_there else "is not found"
+            return f"{self.program} {what}: {setting}"
+        origin = "" if self.program == CONTROL_TOOL else f"; the name is {setting}"
+        return (
+            f"{self.program} is not found: it comes with the NVIDIA driver, and is put into "
+            "the container by the NVIDIA container runtime with "
+            f"NVIDIA_DRIVER_CAPABILITIES=compute,utility{origin}"
+        )
 
 
 def shows_percentage(answer: str, wanted: int) -> bool:

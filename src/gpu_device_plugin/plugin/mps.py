@@ -69,18 +69,19 @@ class MpsReadiness:
     """Whether the daemon of a resource runs with its limits."""
 
     def __init__(
-        self, resource: Resource, *, tool: ControlTool | None = None, root: str = MPS_ROOT
+        self, resource: Resource, *, tool: ControlTool | None = None, root: str = ""
     ) -> None:
         """Prepares to ask a daemon.
 
         Args:
             resource: whose daemon it is.
             tool: the control program.
-            root: the daemons' directory, as this process sees it.
+            root: the daemons' directory, as this process sees it; by default where it is
+                mounted in the plugin's container.
         """
         self._is_needed = is_shared(resource)
-        self._files = DaemonFiles(root, resource.name)
-        self._root = root
+        self._root = root or MPS_ROOT
+        self._files = DaemonFiles(self._root, resource.name)
         self._tool = tool or ControlTool()
         self._told = ""
 

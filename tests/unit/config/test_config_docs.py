@@ -124,6 +124,7 @@ def test_the_schema_is_a_schema() -> None:
 
 
 ITEM = {"name": "gpu", "replicas": 2}
+MPS_ITEM = {"name": "nvidia.com/gpu"}
 UUID = "GPU-b2f4a1c6-0000-4000-8000-0123456789ab"
 
 
@@ -186,7 +187,7 @@ def test_what_the_schema_accepts_loads(document: Any) -> None:
         {"extensions": {"gpus": {"exclude": [None]}}},
         {"extensions": {"sharing": [{}]}},
         {"extensions": {"sharing": [{"strategy": "shared", "replicas": 2}]}},
-        {"extensions": {"sharing": [{"strategy": "mps", "replicas": 1}]}},
+        {"extensions": {"sharing": [{"strategy": "mps", "replicas": 0}]}},
         {"extensions": {"sharing": [{"strategy": "exclusive", "gpus": None}]}},
         {"extensions": {"sharing": [{"strategy": "exclusive", "mig": [1]}]}},
         {"extensions": {"health": {"xids": ["79"]}}},
@@ -197,6 +198,14 @@ def test_what_the_schema_accepts_loads(document: Any) -> None:
         {"extensions": {"health": {"monitorFailure": True}}},
         {"extensions": {"health": {"recovery": {"quietPeriod": 300}}}},
         {"extensions": {"health": {"recovery": {"quietPeriod": "-5m"}}}},
+        {"extensions": {"mps": {"resources": {}}}},
+        {"extensions": {"mps": {"resources": [{}]}}},
+        {"extensions": {"mps": {"resources": [MPS_ITEM | {"activeThreadPercentage": 0}]}}},
+        {"extensions": {"mps": {"resources": [MPS_ITEM | {"activeThreadPercentage": 101}]}}},
+        {"extensions": {"mps": {"resources": [MPS_ITEM | {"memoryLimit": "4 Gi"}]}}},
+        {"extensions": {"mps": {"resources": [MPS_ITEM | {"memoryLimit": -1}]}}},
+        {"extensions": {"mps": {"resources": [MPS_ITEM | {"memoryLimitByGpu": {"a": 0}}]}}},
+        {"extensions": {"mps": {"resources": [MPS_ITEM | {"memoryLimitByGpu": {"0": None}}]}}},
     ],
 )
 def test_what_does_not_load_the_schema_refuses(document: Any) -> None:

@@ -219,8 +219,12 @@ ERRORS = {
     "sharing: [{strategy: }]": (
         "sharing[0].strategy: null is not allowed (allowed: exclusive, time-slicing, mps)"
     ),
-    "sharing: [{strategy: mps, replicas: 1}]": (
-        "sharing[0].replicas: 1 is too small (allowed: whole numbers without quotes, 2 or more)"
+    "sharing: [{strategy: mps, replicas: 0}]": (
+        "sharing[0].replicas: 0 is too small (allowed: whole numbers without quotes, 1 or more)"
+    ),
+    "sharing: [{strategy: time-slicing, replicas: 1}]": (
+        "sharing[0]: replicas: 1 is too small "
+        "(time-slicing needs a number of 2 or more; mps allows 1)"
     ),
     "sharing: [{strategy: exclusive, mig: []}]": (
         "sharing[0].mig: the list is empty (leave the key out to select everything)"

@@ -86,6 +86,25 @@ def test_limits_may_be_others_than_equal_shares(limits, percentage, memory):
     assert (spec.thread_percentage, spec.memory_limits) == (percentage, memory)
 
 
+def test_a_single_client_has_no_limits():
+    entry = GpuSharing(SharingStrategy.MPS, ("0",), replicas=1, rename="nvidia.com/gpu")
+    config = replace(a_config(), extensions=Extensions(sharing=(entry,)))
+    inventory = a_node([a_gpu(0, memory_bytes=0)])
+    assert daemons(config, inventory) == (DaemonSpec("nvidia.com/gpu", ("GPU-0",), 100),)
+    assert daemons(config, a_node(1)) == (DaemonSpec("nvidia.com/gpu", ("GPU-0",), 100),)
+    (limited,) = daemons(config, a_node(1), ClientLimits(memory_mebibytes=7))
+    assert limited.memory_limits == ((0, 7),)
+
+
+@pytest.mark.parametrize(
+    "limits", [ClientLimits(memory_mebibytes=9), ClientLimits(memory_mebibytes=0)]
+)
+def test_a_memory_size_need_not_be_known_for_a_limit_that_is_set(limits):
+    (spec,) = daemons(mps(2), a_node([a_gpu(0, memory_bytes=0)]), limits)
+    assert spec.memory_limits == (((0, 9),) if limits.memory_mebibytes else ())
+    assert spec.warnings == ()
+
+
 def test_a_renamed_resource_has_its_daemon_under_the_new_name():
     (spec,) = daemons(mps(2, rename="nvidia.com/gpu.shared"), a_node(1))
     assert spec.resource == "nvidia.com/gpu.shared"

@@ -77,6 +77,27 @@ def test_a_control_program_that_is_missing_is_named(files):
         run(tool.command(files, "quit"))
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("./none", "./none is not found: set by --mps-control-binary or MPS_CONTROL_BINARY"),
+        ("/etc/passwd", "/etc/passwd is not an executable file: set by --mps-control-binary"),
+        ("/etc", "/etc is not an executable file: set by --mps-control-binary"),
+        ("other-control", "compute,utility; the name is set by --mps-control-binary"),
+    ],
+)
+def test_a_control_program_that_was_set_wrongly_names_the_option(files, name, message):
+    with pytest.raises(ToolMissing) as error:
+        run(ControlTool(name).start_daemon(files))
+    assert message in str(error.value)
+
+
+def test_a_control_program_that_is_missing_by_default_is_nobodys_setting(files, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ToolMissing, match=r"compute,utility$"):
+        run(ControlTool().command(files, "quit"))
+
+
 def test_a_control_program_that_cannot_be_run_is_named(tools, files):
     tools.control.write_bytes(b"\x7fELF but not really")
     with pytest.raises(ToolMissing, match="cannot be run: Exec format error"):
