@@ -13,6 +13,7 @@ import configparser
 import email
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -78,7 +79,11 @@ def main(arguments: list[str]) -> int:
     if os.geteuid() != 0:
         print("only root can build a root file system", file=sys.stderr)
         return 1
-    build(Path(arguments[0]).absolute())
+    try:
+        build(Path(arguments[0]).absolute())
+    except subprocess.CalledProcessError as error:
+        print(f"failed, see above: {shlex.join(map(str, error.cmd))}", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -187,6 +192,7 @@ def configure(root: Path) -> None:
         (root / name).mkdir(parents=True, exist_ok=True)
     (root / "tmp").mkdir(exist_ok=True)
     (root / "tmp").chmod(0o1777)
+    remove(root / "var/lock")
     remove(root / "var/run")
     (root / "var/run").symlink_to("/run")
     (root / "etc/passwd").write_text(

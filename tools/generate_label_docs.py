@@ -58,7 +58,7 @@ def _row(item: Description) -> str:
     meaning = item.meaning
     if item.replaced_by:
         meaning = f"Deprecated, use `{item.replaced_by}`."
-    cells = (f"`{item.key}`", meaning, item.source, item.when, f"`{item.example}`")
+    cells = (f"`{item.key}`", meaning, item.source.summary(), item.when, f"`{item.example}`")
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 

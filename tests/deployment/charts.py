@@ -117,7 +117,7 @@ def render(
 ) -> Rendered:
     """What ``helm template`` makes of values; raises RefusedError with its message."""
     text = template(values or {}, *arguments, release=release, namespace=namespace, chart=chart)
-    return Rendered(tuple(item for item in yaml.safe_load_all(text) if item is not None))
+    return Rendered(tuple(parse_all(text)))
 
 
 def template(
@@ -167,4 +167,10 @@ def pod_spec(item: Object) -> Object | None:
 
 
 def read_manifest(path: Path) -> Sequence[Object]:
-    return [item for item in yaml.safe_load_all(path.read_text(encoding="utf-8")) if item]
+    return parse_all(path.read_text(encoding="utf-8"))
+
+
+def parse_all(text: str) -> list[Object]:
+    """The documents that are not empty."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return [item for item in yaml.load_all(text, loader) if item]

@@ -8,8 +8,8 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,6 +63,24 @@ class Container:
                 return Finished(-1, (expired.stdout or b"").decode(), limit)
         return Finished(done.returncode, done.stdout.decode(), time.monotonic() - began)
 
+    @contextmanager
+    def running(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """Runs a program beside the test; it is killed at the end if it still runs."""
+        with tempfile.TemporaryDirectory() as bundle:
+            self._write(Path(bundle), arguments)
+            name = f"test-{uuid.uuid4()}"
+            with subprocess.Popen(
+                command(bundle, name),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            ) as process:
+                try:
+                    yield process
+                finally:
+                    kill(bundle, name)
+
     def _write(self, bundle: Path, arguments: Sequence[str]) -> None:
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         caps = [f"CAP_{name}" for name in self.capabilities]
@@ -94,7 +112,9 @@ class Container:
             "root": {"path": str(self.root), "readonly": self.read_only},
             "hostname": "node1",
             "mounts": mounts,
-            "linux": {"namespaces": [{"type": t} for t in ("pid", "mount", "ipc", "uts", "network")]},
+            "linux": {
+                "namespaces": [{"type": t} for t in ("pid", "mount", "ipc", "uts", "network")]
+            },
         }
         (bundle / "config.json").write_text(json.dumps(config))
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from deployment.charts import (
     PLUGIN,
     ROOT,
     Object,
     containers,
     environ,
+    parse_all,
     pod_spec,
     read_manifest,
     render,
@@ -62,11 +62,7 @@ def test_a_manifest_is_valid(path: Path) -> None:
         pytest.skip("no Kubernetes schemas; run tools/build_deployment_tools.py")
     text = path.read_text(encoding="utf-8").replace("NODE_NAME", "node1")
 
-    assert problems(read_manifest_text(text)) == []
-
-
-def read_manifest_text(text: str) -> list[Object]:
-    return [item for item in yaml.safe_load_all(text) if item]
+    assert problems(parse_all(text)) == []
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)

@@ -39,6 +39,45 @@ def _volumes(rendered: Rendered, tmp_path: Path) -> dict[str, str]:
     return {"CONFIG_FILE_SRCDIR": str(configs), "CONFIG_FILE_DST": str(tmp_path / "config.yaml")}
 
 
+# Profile, values, and what the node then offers.
+OFFERS: list[tuple[str, dict[str, object], dict[str, int]]] = [
+    ("dgx-a100", {}, {"nvidia.com/gpu": 8}),
+    ("dgx-a100", {"compatWithCPUManager": True, "failOnInitError": False}, {"nvidia.com/gpu": 8}),
+    ("dgx-a100", {"deviceListStrategy": ["volume-mounts"]}, {"nvidia.com/gpu": 8}),
+    ("dgx-a100", {"deviceIDStrategy": "index", "logFormat": "json"}, {"nvidia.com/gpu": 8}),
+    ("dgx-a100", {"gdrcopyEnabled": True, "mofedEnabled": True}, {"nvidia.com/gpu": 8}),
+    ("dgx-a100-mig-single", {"migStrategy": "single"}, {"nvidia.com/gpu": 56}),
+    ("dgx-a100-mig", {"migStrategy": "mixed"}, {"nvidia.com/gpu": 2, "nvidia.com/mig-7g.40gb": 1}),
+    ("t4x4", {"nvidiaDriverRoot": "/run/nvidia/driver"}, {"nvidia.com/gpu": 4}),
+]
+
+
+@pytest.mark.parametrize(("profile", "values", "offers"), OFFERS)
+def test_a_node_offers_what_the_values_say(
+    profile: str, values: dict[str, object], offers: dict[str, int], tmp_path: Path
+) -> None:
+    container = render({**values, "simulate": {"profile": profile}}).container(PLUGIN)
+    env = variables(
+        container,
+        GPU_NODE_PLUGIN_DIR=str(tmp_path),
+        KUBELET_SOCKET=str(tmp_path / "kubelet.sock"),
+    )
+
+    async def serve() -> None:
+        async with (
+            SimulatedKubelet(str(tmp_path)) as kubelet,
+            running(command_line(container), env),
+        ):
+            await kubelet.until(
+                lambda view: all(
+                    view.resource(name).allocatable == count for name, count in offers.items()
+                ),
+                str(offers),
+            )
+
+    run(serve())
+
+
 def with_label(value: str) -> dict[str, object]:
     return {"metadata": {"labels": {LABEL: value}}}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpu_device_plugin.labels import keys
+from gpu_device_plugin.labels import keys, sources
+from gpu_device_plugin.labels.sources import Source
 
 PROFILE = "PROFILE"
 """Stands for a MIG profile in a key."""
@@ -25,7 +26,7 @@ class Description:
     key: str
     """Without the prefix ``nvidia.com/``; with ``PROFILE`` for a MIG profile."""
     meaning: str
-    source: str
+    source: Source
     when: str
     example: str
     replaced_by: str = ""
@@ -55,14 +56,14 @@ _NODE = Section(
         Description(
             keys.TIMESTAMP,
             "Seconds since 1970 at the start of the program, or at its last SIGHUP.",
-            "clock",
+            sources.CLOCK,
             "`--no-timestamp` is not set",
             "1700000000",
         ),
         Description(
             keys.MACHINE,
             "What the machine calls itself; `unknown` if that cannot be read.",
-            "the file `--machine-type-file`",
+            sources.MACHINE,
             DEVICES,
             "DGXA100-920-23687-2530-000",
         ),
@@ -70,14 +71,14 @@ _NODE = Section(
             keys.MODE,
             "`compute` (3D controllers), `graphics` (VGA controllers), or `unknown` "
             "(others, several of them, Tegra).",
-            "PCI class in sysfs",
+            sources.PCI_CLASS,
             DEVICES,
             "compute",
         ),
         Description(
             keys.CLIQUE,
             "Cluster and clique of the NVLink fabric (IMEX domain) that all attached GPUs are in.",
-            "NVML",
+            sources.FABRIC,
             "a GPU is attached to a fabric",
             "5f4dcc3b-5aa7-65d6-1d83-27deb882cf99.32766",
         ),
@@ -86,7 +87,8 @@ _NODE = Section(
 
 
 def _driver(key: str, part: str, example: str, replaced_by: str = "") -> Description:
-    return Description(key, part, "NVML", READABLE, example, replaced_by)
+    source = sources.DRIVER if key.startswith("cuda.driver") else sources.CUDA
+    return Description(key, part, source, READABLE, example, replaced_by)
 
 
 _VERSIONS = Section(
@@ -122,7 +124,7 @@ _GPUS = Section(
             keys.of(keys.GPU, keys.PRODUCT),
             "Model; `-SHARED` if replicas share it under its own name. Under `single` "
             "`-MIG-PROFILE`, or `-MIG-INVALID` if the GPUs are not all cut alike.",
-            "NVML, CUDA (Tegra) or the PCI device id (vfio)",
+            sources.NAME,
             "the name has a letter or digit that a label can show",
             "NVIDIA-A100-SXM4-40GB",
         ),
@@ -130,28 +132,28 @@ _GPUS = Section(
             keys.of(keys.GPU, keys.COUNT),
             "GPUs of that model, cut or not, without regard to replicas; under `single` MIG "
             "devices, or 0 if the GPUs are not all cut alike.",
-            "as the product",
+            sources.COUNT,
             DEVICES,
             "8",
         ),
         Description(
             keys.of(keys.GPU, keys.REPLICAS),
             "Replicas of each; 0 for GPUs that are cut, which are not offered.",
-            "`sharing` in the configuration",
+            sources.SHARING,
             "the MIG modes can be read",
             "1",
         ),
         Description(
             keys.of(keys.GPU, keys.SHARING_STRATEGY),
             "`none`, `time-slicing` or `mps`; empty if nothing is offered.",
-            "`sharing` in the configuration",
+            sources.SHARING,
             "the MIG modes can be read",
             "none",
         ),
         Description(
             keys.of(keys.GPU, keys.MEMORY),
             "Memory of each in MiB (under vfio in bytes); that of each MIG device under `single`.",
-            "NVML, CUDA or PCI resources",
+            sources.MEMORY,
             "the driver tells it; GPUs that share the CPU's memory may not",
             "40960",
         ),
@@ -159,28 +161,28 @@ _GPUS = Section(
             keys.of(keys.GPU, keys.FAMILY),
             "Architecture: `tesla`, `fermi`, `kepler`, `maxwell`, `pascal`, `volta`, `turing`, "
             "`ampere`, `ada-lovelace`, `hopper`, `blackwell`, `rubin`, or `undefined`.",
-            "compute capability",
+            sources.COMPUTE,
             READABLE,
             "ampere",
         ),
         Description(
             keys.of(keys.GPU, keys.COMPUTE_MAJOR),
             "Compute capability, before the dot; -1 under vfio.",
-            "NVML or CUDA",
+            sources.COMPUTE,
             READABLE,
             "8",
         ),
         Description(
             keys.of(keys.GPU, keys.COMPUTE_MINOR),
             "Compute capability, after the dot; -1 under vfio.",
-            "NVML or CUDA",
+            sources.COMPUTE,
             READABLE,
             "0",
         ),
         Description(
             keys.MIG_CAPABLE,
             "Whether any GPU can be cut into MIG devices.",
-            "NVML",
+            sources.MIG_MODE,
             "the MIG modes can be read",
             "true",
         ),
@@ -188,14 +190,14 @@ _GPUS = Section(
             keys.MPS_CAPABLE,
             "Whether GPUs are shared by MPS: it is configured, and no GPU has MIG enabled. "
             "The MPS control daemon runs where this is `true`.",
-            "`sharing` in the configuration, NVML",
+            sources.MPS,
             DEVICES,
             "false",
         ),
         Description(
             keys.MIG_STRATEGY,
             "The MIG strategy.",
-            "`--mig-strategy`",
+            sources.STRATEGY,
             "strategy `single` or `mixed`",
             "mixed",
         ),
@@ -220,12 +222,17 @@ _OF_PROFILE = (
     (keys.MEMORY, "Memory of each in MiB.", "4864"),
     *_SHARE,
 )
-_SETTINGS = frozenset({keys.REPLICAS, keys.SHARING_STRATEGY})
+_OF_MIG = {
+    keys.PRODUCT: sources.MIG_NAME,
+    keys.COUNT: sources.MIG_COUNT,
+    keys.REPLICAS: sources.SHARING,
+    keys.SHARING_STRATEGY: sources.SHARING,
+}
 
 _MIG_SINGLE = Section(
     "MIG devices under the strategy `single`",
     tuple(
-        Description(keys.of(keys.GPU, name), meaning, "NVML", SINGLE, example)
+        Description(keys.of(keys.GPU, name), meaning, sources.MIG_SHARE, SINGLE, example)
         for name, meaning, example in _SHARE
     ),
 )
@@ -235,7 +242,7 @@ _MIG_MIXED = Section(
         Description(
             keys.of(keys.mig_kind(PROFILE), name),
             meaning,
-            "`sharing` in the configuration" if name in _SETTINGS else "NVML",
+            _OF_MIG.get(name, sources.MIG_SHARE),
             MIXED,
             example,
         )
@@ -248,21 +255,21 @@ _VGPU = Section(
         Description(
             keys.VGPU_PRESENT,
             "Whether this is a virtual machine with a vGPU.",
-            "PCI configuration space",
+            sources.PCI_SPACE,
             "it can be read, which takes a privileged container",
             "false",
         ),
         Description(
             keys.VGPU_VERSION,
             "Version of the driver of its host.",
-            "PCI configuration space",
+            sources.PCI_SPACE,
             VGPU,
             "550.90.05",
         ),
         Description(
             keys.VGPU_BRANCH,
             "Branch of the driver of its host.",
-            "PCI configuration space",
+            sources.PCI_SPACE,
             VGPU,
             "r550_90",
         ),

@@ -55,7 +55,7 @@ def make_labels(config: Config, facts: Facts, labelers: Sequence[Labeler] = LABE
             if isinstance(finding, Problem):
                 problems.append(finding)
             else:
-                found[finding.key] = Label(finding.key, finding.value, labeler.name)
+                found[finding.key] = replace(finding, source=labeler.name)
     labels, doubts = _checked(found)
     return Labels(tuple(sorted(labels, key=lambda label: label.key)), (*problems, *doubts))
 
@@ -77,7 +77,8 @@ def _checked(found: dict[str, Label]) -> tuple[list[Label], list[Problem]]:
         is_kept = (label.key, label.value) in INVALID_BUT_KEPT
         value = label.value if is_kept else mend(label.value)
         if value is None or not is_key_name(label.key):
-            problems.append(Problem(f"left out: {label.full_key}={label.value!r} is no label"))
+            text = f"left out: {label.full_key}={label.value!r} is no label"
+            problems.append(Problem(text, costs=(label.key,)))
         else:
-            labels.append(Label(label.key, value, label.source))
+            labels.append(replace(label, value=value))
     return labels, problems

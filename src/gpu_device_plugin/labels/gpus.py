@@ -14,6 +14,9 @@ from gpu_device_plugin.labels.shares import NOT_OFFERED, Terms, find_terms
 from gpu_device_plugin.labels.values import product
 
 GPU_RESOURCE = "nvidia.com/gpu"
+SETTINGS = frozenset(keys.of(keys.GPU, name) for name in (keys.REPLICAS, keys.SHARING_STRATEGY))
+CUT = "MIG is enabled, so GPUs are not offered as a whole"
+COMPUTE_KEYS = ("gpu.family", "gpu.compute.*")
 
 
 def mode_is_known(gpu: Gpu) -> bool:
@@ -33,12 +36,12 @@ def whole_gpus(config: Config, facts: Facts) -> Iterator[Finding]:
         yield Problem(f"GPUs of several models ({listed}): the labels gpu.* tell of one of them")
     mute = ", ".join(str(gpu.index) for gpu in gpus if gpu.compute_capability is None)
     if mute:
-        yield Problem(f"no compute capability can be read of GPU {mute}", is_failure=True)
-    if not all(map(mode_is_known, gpus)):
-        text = next(gpu.mig_problem for gpu in gpus if not mode_is_known(gpu))
-        yield Problem(f"the MIG mode of a GPU cannot be read: {text}", is_failure=True)
+        lacks = () if any(gpu.compute_capability for gpu in described(gpus)) else COMPUTE_KEYS
+        text = f"no compute capability can be read of GPU {mute}"
+        yield Problem(text, is_failure=True, costs=lacks)
     if product(gpus[0].name) is None:
-        yield Problem(f"the name {gpus[0].name!r} has nothing that a label can show")
+        text = f"the name {gpus[0].name!r} has nothing that a label can show"
+        yield Problem(text, costs=(keys.of(keys.GPU, keys.PRODUCT),))
     terms = find_terms(config, inventory)
     if terms.problem:
         yield Problem(
@@ -46,9 +49,19 @@ def whole_gpus(config: Config, facts: Facts) -> Iterator[Finding]:
         )
     if len({terms.of(GPU_RESOURCE, gpu.uuid) for gpu in gpus if not gpu.mig_enabled}) > 1:
         yield Problem("GPUs are shared in several ways: the labels gpu.* tell of one of them")
-    guesses = [_values(terms, _with_mode(gpus, is_cut=guess), platform) for guess in (True, False)]
-    for key, value in guesses[1].items():
-        yield Label(key, value if guesses[0].get(key) == value else None)
+    cut, whole = (_values(terms, _with_mode(gpus, is_cut=it), platform) for it in (True, False))
+    doubtful = tuple(key for key, value in whole.items() if cut.get(key) != value)
+    if not all(map(mode_is_known, gpus)):
+        yield _unknown_mode(gpus, doubtful)
+    why = dict.fromkeys(SETTINGS, CUT) if described(gpus)[0].mig_enabled else {}
+    for key, value in whole.items():
+        yield Label(key, None if key in doubtful else value, why=why.get(key, ""))
+
+
+def _unknown_mode(gpus: Sequence[Gpu], doubtful: tuple[str, ...]) -> Problem:
+    text = next(gpu.mig_problem for gpu in gpus if not mode_is_known(gpu))
+    costs = doubtful if any(gpu.mig_capable for gpu in gpus) else (*doubtful, keys.MIG_CAPABLE)
+    return Problem(f"the MIG mode of a GPU cannot be read: {text}", is_failure=True, costs=costs)
 
 
 def _with_mode(gpus: Sequence[Gpu], *, is_cut: bool) -> list[Gpu]:
@@ -64,8 +77,8 @@ def _values(terms: Terms, gpus: Sequence[Gpu], platform: Platform) -> Mapping[st
 
     DEVIATION: v0.19.3 mixes the labels of all models, and which one prevails is random.
     """
-    first = next((gpu for gpu in gpus if not gpu.mig_enabled), gpus[0])
-    group = [g for g in gpus if (g.name, g.mig_enabled) == (first.name, first.mig_enabled)]
+    group = described(gpus)
+    first = group[0]
     shares = NOT_OFFERED if first.mig_enabled else terms.of(GPU_RESOURCE, first.uuid)
     memory = next((g.memory_bytes for g in reversed(group) if g.memory_bytes), 0)
     compute = next((g.compute_capability for g in reversed(group) if g.compute_capability), None)
@@ -81,6 +94,12 @@ def _values(terms: Terms, gpus: Sequence[Gpu], platform: Platform) -> Mapping[st
         values[keys.FAMILY] = family(*compute)
         values[keys.COMPUTE_MAJOR], values[keys.COMPUTE_MINOR] = map(str, compute)
     return {keys.of(keys.GPU, name): value for name, value in values.items()}
+
+
+def described(gpus: Sequence[Gpu]) -> list[Gpu]:
+    """The GPUs that the labels tell of: those like the first which is not cut, or like the first."""
+    first = next((gpu for gpu in gpus if not gpu.mig_enabled), gpus[0])
+    return [g for g in gpus if (g.name, g.mig_enabled) == (first.name, first.mig_enabled)]
 
 
 def memory_label(size: int, platform: Platform) -> int:

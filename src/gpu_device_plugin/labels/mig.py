@@ -42,7 +42,9 @@ def mig_devices(config: Config, facts: Facts) -> Iterator[Finding]:
     inventory = facts.node.inventory
     problem = next(filter(None, map(_problem_of, inventory.gpus)), "")
     if problem:
-        yield Problem(f"MIG devices cannot be read: {problem}", is_failure=True)
+        lost = [keys.of(keys.GPU, name) for name in OVERRIDDEN]
+        costs = ("mig-*",) if strategy == MigStrategy.MIXED else tuple(lost)
+        yield Problem(f"MIG devices cannot be read: {problem}", is_failure=True, costs=costs)
     if strategy == MigStrategy.MIXED:
         if not problem:
             yield from _mixed(config, inventory)
@@ -75,7 +77,7 @@ def _single(config: Config, inventory: Inventory) -> Iterator[Finding]:
     reason = _why_not_single(inventory.gpus, found)
     if reason:
         yield Problem(f"MIG strategy single: {reason}; no GPU or MIG device is offered")
-        yield from _invalid(cut[0])
+        yield from _invalid(cut[0], reason)
     else:
         terms = find_terms(config, inventory)
         yield from _group_labels(terms, found[0], keys.GPU, GPU_RESOURCE)
@@ -94,13 +96,13 @@ def _why_not_single(gpus: Iterable[Gpu], found: Sequence[Group]) -> str:
     return ""
 
 
-def _invalid(gpu: Gpu) -> Iterator[Finding]:
+def _invalid(gpu: Gpu, reason: str) -> Iterator[Finding]:
     values = dict.fromkeys(OVERRIDDEN, "0") | {
         keys.PRODUCT: product(gpu.name, "MIG", "INVALID"),
         keys.SHARING_STRATEGY: "",
     }
     for name, value in values.items():
-        yield Label(keys.of(keys.GPU, name), value)
+        yield Label(keys.of(keys.GPU, name), value, why=reason)
 
 
 def _group_labels(terms: Terms, group: Group, kind: str, resource: str) -> Iterator[Finding]:

@@ -38,6 +38,8 @@ class Label:
     """None if it is not known and must not be what an earlier labeler took it for."""
     source: str = ""
     """The labeler that it comes from."""
+    why: str = ""
+    """Why it is that value, where it does not tell what its usual source says."""
 
     @property
     def full_key(self) -> str:
@@ -52,6 +54,8 @@ class Problem:
     text: str
     is_failure: bool = False
     """Whether a label is missing that there should be; such a thing ended v0.19.3."""
+    costs: tuple[str, ...] = ()
+    """Keys of the labels that are missing for it, with ``*`` for anything, as far as known."""
 
 
 Finding = Label | Problem

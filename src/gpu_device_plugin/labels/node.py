@@ -16,6 +16,7 @@ from gpu_device_plugin.labels.values import sanitise
 UNKNOWN = "unknown"
 DRIVERLESS = frozenset({Platform.TEGRA, Platform.VFIO})
 """Platforms on which no driver tells its version."""
+VGPU_KEYS = ("vgpu.*",)
 
 
 def timestamp(_: Config, facts: Facts) -> Iterator[Finding]:
@@ -40,7 +41,8 @@ def driver_version(_: Config, facts: Facts) -> Iterator[Finding]:
     parts = full.split(".")
     if not full or len(parts) not in {2, 3}:
         what = f"is {full!r}, not X.Y or X.Y.Z" if full else "cannot be read"
-        yield Problem(f"the version of the driver {what}: no labels for it", is_failure=True)
+        text = f"the version of the driver {what}: no labels for it"
+        yield Problem(text, is_failure=True, costs=("cuda.driver-version.*", "cuda.driver.*"))
         return
     major, minor, revision = (*parts, "")[:3]
     yield Label(keys.DRIVER_FULL, full)
@@ -57,7 +59,8 @@ def cuda_version(_: Config, facts: Facts) -> Iterator[Finding]:
     inventory = facts.node.inventory
     version = inventory.cuda_driver_version
     if version <= 0 and inventory.platform is not Platform.VFIO:
-        yield Problem("the CUDA version of the driver cannot be read", is_failure=True)
+        text = "the CUDA version of the driver cannot be read"
+        yield Problem(text, is_failure=True, costs=("cuda.runtime-version.*", "cuda.runtime.*"))
         return
     major, minor = str(version // 1000), str(version % 1000 // 10)
     yield Label(keys.CUDA_FULL, f"{major}.{minor}")
@@ -111,7 +114,9 @@ def clique(_: Config, facts: Facts) -> Iterator[Finding]:
         return
     fabrics = set(facts.node.fabrics.values())
     if len(fabrics) > 1:
-        yield Problem("GPUs are in several fabric clusters or cliques: no gpu.clique")
+        yield Problem(
+            "GPUs are in several fabric clusters or cliques: no gpu.clique", costs=(keys.CLIQUE,)
+        )
     elif fabrics:
         fabric = fabrics.pop()
         yield Label(keys.CLIQUE, f"{fabric.cluster}.{fabric.clique}")
@@ -121,11 +126,12 @@ def vgpu(_: Config, facts: Facts) -> Iterator[Finding]:
     """Whether the GPUs are virtual ones, and the driver of their host."""
     if facts.vgpus is None:
         if facts.vgpu_problem:
-            yield Problem(f"no labels for vGPU: {facts.vgpu_problem}")
+            yield Problem(f"no labels for vGPU: {facts.vgpu_problem}", costs=VGPU_KEYS)
         return
     if facts.vgpus.problem:
         # DEVIATION: v0.19.3 ends here, or crashes, or never comes to an end.
-        yield Problem(f"no labels for vGPU: {facts.vgpus.problem}", is_failure=True)
+        text = f"no labels for vGPU: {facts.vgpus.problem}"
+        yield Problem(text, is_failure=True, costs=VGPU_KEYS)
         return
     yield Label(keys.VGPU_PRESENT, "true" if facts.vgpus.present else "false")
     driver = facts.vgpus.host_driver

@@ -133,6 +133,22 @@ def _run_topology(given: argparse.Namespace) -> int:
     return run_topology(given)
 
 
+def _add_labels_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_labels import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+def _run_labels(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_labels import (  # noqa: PLC0415 - for this command
+        run_labels,
+    )
+
+    return run_labels(given)
+
+
 COMMANDS = (
     Command(
         name="demo",
@@ -168,5 +184,17 @@ COMMANDS = (
         ),
         add_arguments=_add_topology_arguments,
         run=_run_topology,
+    ),
+    Command(
+        name="labels",
+        summary="show which labels the node would get and why",
+        description=(
+            "Shows the labels that gpu-feature-discovery would publish with the same options, "
+            "each with where it comes from. Nothing is written or published. Labels that are "
+            "missing are told on standard error with the reason; the exit code is 1 if nothing "
+            "can be told of GPUs because the driver or the configuration does not allow it."
+        ),
+        add_arguments=_add_labels_arguments,
+        run=_run_labels,
     ),
 )

@@ -133,7 +133,7 @@ def test_descriptions_are_whole_and_tell_profiles_apart() -> None:
     assert len(keys) == len(set(keys))
     for item in descriptions():
         assert item.meaning.endswith("."), item
-        assert item.source
+        assert item.source.usual
         assert item.when
         assert is_label_value(item.example)
         assert not item.replaced_by or describe(item.replaced_by) is not None

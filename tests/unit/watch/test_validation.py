@@ -51,5 +51,7 @@ def test_bad_ones_give_the_line_that_the_plugin_gives(tmp_path, text):
 
 def test_values_that_the_plugin_does_not_take_are_refused(tmp_path):
     (tmp_path / "a").write_text("flags: {plugin: {deviceIDStrategy: name}}")
-    with pytest.raises(ConfigError, match=r"a:1: flags.plugin.deviceIDStrategy: .name. is not allowed"):
+    with pytest.raises(
+        ConfigError, match=r"a:1: flags.plugin.deviceIDStrategy: .name. is not allowed"
+    ):
         check_profile(str(tmp_path / "a"))

@@ -1,0 +1,157 @@
+"""``gpu-node labels``: what gpu-feature-discovery would publish, and where it is from."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import logging
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpu_device_plugin.errors import UsageError, UserError
+from gpu_device_plugin.programs.gpu_node_cdi import INTERRUPTED_EXIT, PIPE_EXIT, USAGE_EXIT
+
+if TYPE_CHECKING:
+    from gpu_device_plugin.inspection.labels_report import Report
+    from gpu_device_plugin.inspection.topology_matrix import Screen
+
+log = logging.getLogger(__name__)
+
+FORMATS = ("table", "json", "yaml", "text")
+
+OPTIONS_OF_DISCOVERY = (
+    "simulate",
+    "config-file",
+    "mig-strategy",
+    "device-discovery-strategy",
+    "machine-type-file",
+    "no-timestamp",
+    "fail-on-init-error",
+    "driver-root-ctr-path",
+)
+"""Those that decide what is read and what is published."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options to the parser of ``gpu-node labels``."""
+    parser.allow_abbrev = False
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=FORMATS,
+        metavar="FORMAT",
+        default="table",
+        help="table for people; json or yaml with everything; text, just the file that "
+        "gpu-feature-discovery would write (default: table)",
+    )
+    _add_options_of_discovery(parser)
+
+
+def _add_options_of_discovery(parser: argparse.ArgumentParser) -> None:
+    """Options that are handed on; their variables count as they do for gpu-feature-discovery."""
+    from gpu_device_plugin.config.option import Kind  # noqa: PLC0415 - with the next one
+    from gpu_device_plugin.config.options import PROGRAMS, Program  # noqa: PLC0415 - 2 ms
+
+    group = parser.add_argument_group("options of gpu-feature-discovery")
+    for name in OPTIONS_OF_DISCOVERY:
+        option = PROGRAMS[Program.GPU_FEATURE_DISCOVERY].option(name)
+        is_switch = option.kind is Kind.BOOL
+        group.add_argument(
+            *(f"--{each}" for each in option.names),
+            dest="for_discovery",
+            action="append",
+            type=functools.partial("--{}={}".format, name),
+            nargs="?" if is_switch else None,
+            const="true" if is_switch else None,
+            metavar="BOOL" if is_switch else option.metavar,
+            help=f"{option.help.rstrip('.')} ({option.env[0]})".replace("%", "%%"),
+        )
+
+
+def run_labels(given: argparse.Namespace) -> int:
+    """Runs the command; errors are one line each on stderr.
+
+    Returns:
+        0, 1 if nothing can be told of GPUs or after an error that a user can mend, or 2 if the
+        options make no sense.
+    """
+    from gpu_device_plugin.programs.gpu_node_cdi_console import (  # noqa: PLC0415 - when it runs
+        send_messages_to_stderr,
+    )
+
+    send_messages_to_stderr()
+    try:
+        code = _show(given)
+        sys.stdout.flush()
+    except UserError as error:
+        log.error("%s", error)
+        return USAGE_EXIT if isinstance(error, UsageError) else 1
+    except BrokenPipeError:
+        # The interpreter flushes once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_EXIT
+    except KeyboardInterrupt:
+        return INTERRUPTED_EXIT
+    return code
+
+
+def _show(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.inspection.labels_text import render  # noqa: PLC0415 - heavy
+    from gpu_device_plugin.programs.gpu_node_cdi_console import write_out  # noqa: PLC0415 - as above
+
+    report = _report(given.for_discovery or (), os.environ)
+    if report.simulated and given.output == "table":
+        log.info(
+            "simulated node %s: the sources are those of a real node like it", report.simulated
+        )
+    write_out(render(report, given.output, _screen()))
+    for gap in report.gaps:
+        log.log(logging.ERROR if gap.is_failure else logging.WARNING, "%s", gap)
+    if report.is_blind:
+        return 1
+    if not report.tells_of_gpus:
+        log.info("no labels of GPUs: there is no GPU on this node")
+    return 0
+
+
+def _screen() -> Screen:
+    """The terminal; where there is none, lines are as long as they come."""
+    from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415 - as above
+    from gpu_device_plugin.inspection.topology_matrix import Screen  # noqa: PLC0415 - as above
+
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return Screen(columns, colours_for(sys.stdout, os.environ))
+
+
+def _report(arguments: Sequence[str], environ: Mapping[str, str]) -> Report:
+    """Reads configuration and node as gpu-feature-discovery does."""
+    from gpu_device_plugin.config.grammar import parse  # noqa: PLC0415 - heavy, as all here
+    from gpu_device_plugin.config.options import Program  # noqa: PLC0415
+    from gpu_device_plugin.config.validate import validate_labels  # noqa: PLC0415
+    from gpu_device_plugin.inspection.labels_report import (  # noqa: PLC0415
+        Settings,
+        make_report,
+    )
+    from gpu_device_plugin.programs.common import load_with_origins  # noqa: PLC0415
+    from gpu_device_plugin.programs.gpu_feature_discovery import make_reader  # noqa: PLC0415
+
+    parsed = parse(Program.GPU_FEATURE_DISCOVERY, arguments, environ)
+    loaded = load_with_origins(parsed)
+    # Nothing is published, so that nobody need say to which node.
+    flags = replace(loaded.config.flags, use_node_feature_api=False)
+    config = replace(loaded.config, flags=flags)
+    validate_labels(config, parsed, loaded.origins)
+    gfd = config.flags.gfd
+    timestamp = None if gfd is not None and gfd.no_timestamp else int(time.time())
+    settings = Settings(
+        config,
+        loaded.origins,
+        file=parsed.text("config-file"),
+        simulated=parsed.text("simulate"),
+    )
+    return make_report(settings, make_reader(parsed, config), timestamp)
