@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from gpu_device_plugin.errors import UsageError, UserError
-
-log = logging.getLogger(__name__)
-
-USAGE_EXIT = 2
-INTERRUPTED_EXIT = 130
-PIPE_EXIT = 141
-"""As a shell has them for SIGINT and SIGPIPE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_cdi(given: argparse.Namespace) -> int:
     """Runs the command that was given; errors are one line each on stderr."""
+    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
+        USAGE_EXIT,
+        run_command,
+    )
+
     command: CdiCommand | None = given.cdi_command
     if command is None:
         given.parser.print_help(sys.stderr)
         return USAGE_EXIT
-    from gpu_device_plugin.programs.gpu_node_cdi_console import (  # noqa: PLC0415 - when it runs
-        send_messages_to_stderr,
-    )
-
-    send_messages_to_stderr()
-    try:
-        code = command.run(given)
-        sys.stdout.flush()
-    except UsageError as error:
-        log.error("%s", error)
-        return USAGE_EXIT
-    except UserError as error:
-        log.error("%s", error)
-        return command.failure
-    except BrokenPipeError:
-        # The interpreter flushes once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_EXIT
-    except KeyboardInterrupt:
-        return INTERRUPTED_EXIT
-    return code
+    return run_command(lambda: command.run(given), command.failure)
 
 
 def _add_generate_arguments(parser: argparse.ArgumentParser) -> None:

@@ -23,7 +23,7 @@ from gpu_device_plugin.inspection.text import (
     finding_line,
     result_line,
 )
-from gpu_device_plugin.programs.gpu_node_cdi_console import write_out
+from gpu_device_plugin.programs.gpu_node_console import write_out
 
 log = logging.getLogger(__name__)
 

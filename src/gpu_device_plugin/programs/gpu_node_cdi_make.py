@@ -14,8 +14,8 @@ from gpu_device_plugin.inspection.preview import Preview, make_preview
 from gpu_device_plugin.inspection.text import colours_for, count, difference_lines
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings
 from gpu_device_plugin.programs.device_plugin import open_backend
-from gpu_device_plugin.programs.gpu_node_cdi_console import write_out
 from gpu_device_plugin.programs.gpu_node_cdi_options import parse_options_of_plugin
+from gpu_device_plugin.programs.gpu_node_console import write_out
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpu_device_plugin.errors import UsageError, UserError
-from gpu_device_plugin.programs.gpu_node_cdi import INTERRUPTED_EXIT, PIPE_EXIT, USAGE_EXIT
-
 if TYPE_CHECKING:
     from gpu_device_plugin.inspection.labels_report import Report
     from gpu_device_plugin.inspection.topology_matrix import Screen
@@ -80,29 +77,16 @@ def run_labels(given: argparse.Namespace) -> int:
         0, 1 if nothing can be told of GPUs or after an error that a user can mend, or 2 if the
         options make no sense.
     """
-    from gpu_device_plugin.programs.gpu_node_cdi_console import (  # noqa: PLC0415 - when it runs
-        send_messages_to_stderr,
+    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
+        run_command,
     )
 
-    send_messages_to_stderr()
-    try:
-        code = _show(given)
-        sys.stdout.flush()
-    except UserError as error:
-        log.error("%s", error)
-        return USAGE_EXIT if isinstance(error, UsageError) else 1
-    except BrokenPipeError:
-        # The interpreter flushes once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_EXIT
-    except KeyboardInterrupt:
-        return INTERRUPTED_EXIT
-    return code
+    return run_command(lambda: _show(given))
 
 
 def _show(given: argparse.Namespace) -> int:
     from gpu_device_plugin.inspection.labels_text import render  # noqa: PLC0415 - heavy
-    from gpu_device_plugin.programs.gpu_node_cdi_console import write_out  # noqa: PLC0415 - as above
+    from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415 - as above
 
     report = _report(given.for_discovery or (), os.environ)
     if report.simulated and given.output == "table":

@@ -10,8 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpu_device_plugin.config.text import one_line
-from gpu_device_plugin.errors import ConfigError, UsageError, UserError
-from gpu_device_plugin.programs.gpu_node_cdi import INTERRUPTED_EXIT, PIPE_EXIT, USAGE_EXIT
+from gpu_device_plugin.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from gpu_device_plugin.inspection.topology_read import Survey
@@ -105,39 +104,27 @@ def run_topology(given: argparse.Namespace) -> int:
     Returns:
         0, 1 after an error that a user can mend, or 2 if the options make no sense.
     """
-    from gpu_device_plugin.programs.gpu_node_cdi_console import (  # noqa: PLC0415 - when it runs
-        send_messages_to_stderr,
+    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
+        run_command,
     )
 
-    send_messages_to_stderr()
-    try:
-        _show(given)
-        sys.stdout.flush()
-    except UserError as error:
-        log.error("%s", error)
-        return USAGE_EXIT if isinstance(error, UsageError) else 1
-    except BrokenPipeError:
-        # The interpreter flushes once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_EXIT
-    except KeyboardInterrupt:
-        return INTERRUPTED_EXIT
-    return 0
+    return run_command(lambda: _show(given))
 
 
-def _show(given: argparse.Namespace) -> None:
+def _show(given: argparse.Namespace) -> int:
     if given.size is None and (given.available or given.required):
         raise UsageError("--available and --required say nothing without --size")
     form = given.format or _format_of(given.output or "")
     text = _render(given, form)
     if given.output in {None, "-"}:
-        from gpu_device_plugin.programs.gpu_node_cdi_console import (  # noqa: PLC0415 - as above
+        from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - as above
             write_out,
         )
 
         write_out(text)
     else:
         _write_file(given.output, text)
+    return 0
 
 
 def _format_of(file: str) -> str:

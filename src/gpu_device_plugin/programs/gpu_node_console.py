@@ -1,4 +1,4 @@
-"""What ``gpu-node cdi`` writes, and where: results to stdout, messages to stderr."""
+"""How the commands of ``gpu-node`` end, and what they write where: messages go to stderr."""
 
 from __future__ import annotations
 
@@ -6,10 +6,44 @@ import errno
 import logging
 import os
 import sys
+from collections.abc import Callable
 
 from gpu_device_plugin.config.text import one_line
-from gpu_device_plugin.errors import ConfigError
+from gpu_device_plugin.errors import ConfigError, UsageError, UserError
 from gpu_device_plugin.inspection.text import colours_for
+
+log = logging.getLogger(__name__)
+
+USAGE_EXIT = 2
+INTERRUPTED_EXIT = 130
+PIPE_EXIT = 141
+"""As a shell has them for SIGINT and SIGPIPE."""
+
+
+def run_command(work: Callable[[], int], failure: int = 1) -> int:
+    """Runs a command; errors are one line each on stderr.
+
+    Args:
+        work: does it and returns the exit code.
+        failure: the exit code after an error that a user can mend.
+
+    Returns:
+        The exit code: that of the work, or 2 if the options make no sense.
+    """
+    send_messages_to_stderr()
+    try:
+        code = work()
+        sys.stdout.flush()
+    except UserError as error:
+        log.error("%s", error)
+        return USAGE_EXIT if isinstance(error, UsageError) else failure
+    except BrokenPipeError:
+        # The interpreter flushes once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_EXIT
+    except KeyboardInterrupt:
+        return INTERRUPTED_EXIT
+    return code
 
 
 def write_out(text: str) -> None:
