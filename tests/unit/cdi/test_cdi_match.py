@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -71,10 +70,9 @@ def test_stars_agree_with_plain_regular_expressions(pattern: str, name: str) -> 
     assert matches(pattern, name) == (re.fullmatch(plain, name) is not None)
 
 
-def test_many_stars_take_no_time() -> None:
-    start = time.monotonic()
+def test_many_stars_are_no_way_to_hang() -> None:
+    """A matcher that tried every division would not end within the age of the universe."""
     assert not matches("*a" * 120 + "b", "a" * 255)
-    assert time.monotonic() - start < 2
 
 
 def test_matching_keeps_the_order() -> None:
