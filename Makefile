@@ -8,7 +8,8 @@ PACKAGE := src/gpu_device_plugin
 PROTO  := $(PACKAGE)/kubelet/deviceplugin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types layers docs bench proto proto-check torture lock clean
+.PHONY: help setup demo test check lint types layers docs bench proto proto-check torture lock clean \
+	image deployment-tools
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +44,7 @@ layers: $(READY) ## Check that imports go down the layers
 
 docs: $(READY) ## Check that generated documentation is current
 	@for tool in tools/generate_*.py; do $(BIN)/python $$tool --check || exit 1; done
+	@$(BIN)/python tools/build_chart_docs.py --check
 
 bench: $(READY) ## Measure speed and memory, each against a floor of the same run
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
@@ -57,6 +59,12 @@ proto-check: $(READY) ## Check that the generated messages are current
 
 torture: $(READY) ## Ten minutes of kubelet restarts, reloads and dropped streams
 	$(BIN)/python -m pytest -p no:randomly -m torture -s tests/torture $(PYTEST_ARGS)
+
+image: $(READY) ## Build the image, by a container engine or as an archive
+	$(BIN)/python tools/build_image.py $(ENGINE)
+
+deployment-tools: $(READY) ## Get helm and the Kubernetes schemas for tests/deployment
+	$(BIN)/python tools/build_deployment_tools.py
 
 lock: $(READY) ## Lock the newest allowed dependencies, with hashes
 	$(BIN)/python tools/lock.py

@@ -69,6 +69,12 @@ EXTENSIONS_NOT_NEEDED = re.compile(
 )
 """Their libraries are not there, or nobody decodes such texts."""
 ACCOUNTS = {"root": 0, "nobody": 65534, "nonroot": 65532}
+MOUNT_POINTS = (
+    *("dev", "proc", "sys", "run/cdi", "mps", "config", "available-configs", "driver-root"),
+    *("simulated-node", "var/lib/kubelet/device-plugins"),
+    "etc/kubernetes/node-feature-discovery/features.d",
+)
+"""Of manifests; a runtime would make them otherwise."""
 LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"}
 
 
@@ -188,7 +194,7 @@ def prune(root: Path) -> None:
 
 def configure(root: Path) -> None:
     """What the packages' scripts would do, and what the programs need."""
-    for name in ("dev", "proc", "sys", "etc/ssl/certs", "licenses", "run", "mps", "config"):
+    for name in (*MOUNT_POINTS, "etc/ssl/certs", "licenses"):
         (root / name).mkdir(parents=True, exist_ok=True)
     (root / "tmp").mkdir(exist_ok=True)
     (root / "tmp").chmod(0o1777)

@@ -58,7 +58,17 @@ CONTRADICTIONS = [
         NAMESPACE,
         "simulate.profile and simulate.node exclude each other",
     ),
+    (
+        {"nfd": {"topologyUpdater": {"enable": True}}},
+        NAMESPACE,
+        "nfd.topologyUpdater: not in this sub-chart; install the chart of Node Feature Discovery",
+    ),
     ({"strictValues": True, "b": 1, "a": 1}, NAMESPACE, "strictValues: unknown values a, b"),
+    (
+        {"strictValues": True, "nfd": {"other": 1, "worker": {"more": 1}}},
+        NAMESPACE,
+        "strictValues: unknown values nfd.other, nfd.worker.more",
+    ),
 ]
 
 
@@ -142,6 +152,12 @@ def test_the_list_of_known_values_is_that_of_the_schema() -> None:
     known = re.findall(r'"(\w+)"', helper.split("{{- $unknown")[0])
 
     assert sorted(known) == sorted(schema["properties"])
+
+
+def test_all_values_of_the_sub_chart_are_known() -> None:
+    values = {"strictValues": True, "gfd": {"enabled": True}}
+
+    assert render(values).has("DaemonSet", "nvdp-node-feature-discovery-worker")
 
 
 SHOWN = """\

@@ -18,7 +18,7 @@ import build_rootfs
 import build_sbom
 import pytest
 from deployment import rootfs
-from deployment.charts import ROOT
+from deployment.charts import ROOT, containers, read_manifest
 from deployment.containers import Container
 from support.aio import run, until
 
@@ -104,6 +104,22 @@ def test_libraries_are_complete(root: Path) -> None:
                 check=False,
             )
             assert "not found" not in done.stdout, inside
+
+
+def test_what_manifests_mount_has_a_place(root: Path) -> None:
+    paths = {
+        mount["mountPath"]
+        for path in [
+            *(ROOT / "deployments/static").iterdir(),
+            ROOT / "deployments/examples/plain-daemonset.yml",
+        ]
+        for item in read_manifest(path)
+        for container in containers(item)
+        for mount in container["volumeMounts"]
+    }
+
+    assert len(paths) >= 3
+    assert not [path for path in paths if not (root / path.lstrip("/")).is_dir()]
 
 
 def test_what_the_runtime_of_nvidia_looks_for(root: Path) -> None:

@@ -216,6 +216,21 @@ def test_what_cannot_work_ends_with_1_and_one_line(tmp_path, arguments, environ,
     run(work())
 
 
+def test_a_directory_that_cannot_be_written_is_named_with_the_user(tmp_path):
+    """A container that is not root, where the kubelet's directory belongs to root."""
+    run_as = "import os; os.access = lambda *_: False; os.geteuid = lambda: 65532; "
+
+    async def work():
+        async with plugin(tmp_path, before=run_as) as running:
+            assert await running.ended() == 1
+        errors = [line for line in running.lines if line.startswith("E")]
+        assert len(errors) == 1
+        assert f"{tmp_path}, cannot be written by uid 65532 (" in errors[0]
+        assert "runAsUser: 0" in errors[0]
+
+    run(work())
+
+
 async def output(*arguments: str) -> tuple[int | None, str]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", RUN, *arguments), stdout=asyncio.subprocess.PIPE

@@ -55,9 +55,16 @@ class PluginProcess:
 
 @asynccontextmanager
 async def plugin(
-    directory: Path, *arguments: str, environ: dict[str, str] | None = None
+    directory: Path, *arguments: str, environ: dict[str, str] | None = None, before: str = ""
 ) -> AsyncIterator[PluginProcess]:
-    """Starts the program; kills it at the end if it still runs, and shows its log."""
+    """Starts the program; kills it at the end if it still runs, and shows its log.
+
+    Args:
+        directory: of the kubelet's and the plugin's sockets.
+        arguments: of its command line.
+        environ: variables on top of our own.
+        before: statements to run before it.
+    """
     env = {
         **os.environ,
         "GPU_NODE_SIMULATE": "t4x4",
@@ -66,7 +73,7 @@ async def plugin(
         **(environ or {}),
     }
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", RUN, *arguments),
+        *(sys.executable, "-c", before + RUN, *arguments),
         env=env,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -74,7 +74,7 @@ def open_backend(parsed: Parsed, config: Config) -> Backend:
 
 
 def _check_directories(kubelet: KubeletSocket, plugin_directory: str) -> None:
-    """Names a directory that is missing before anything else goes wrong over it."""
+    """Names a directory that cannot be used before anything else goes wrong over it."""
     if kubelet.is_wanted and not os.path.isdir(kubelet.directory):
         raise ConfigError(
             f"the directory of the kubelet's socket, {one_line(kubelet.directory)}, does not exist",
@@ -86,4 +86,11 @@ def _check_directories(kubelet: KubeletSocket, plugin_directory: str) -> None:
             f"the directory for the plugin's sockets, {one_line(plugin_directory)}, does not exist",
             "mount the kubelet's device-plugins directory there, or set --plugin-directory "
             "(GPU_NODE_PLUGIN_DIR) to it",
+        )
+    if not os.access(plugin_directory, os.W_OK | os.X_OK):
+        raise ConfigError(
+            f"the directory for the plugin's sockets, {one_line(plugin_directory)}, cannot be "
+            f"written by uid {os.geteuid()}",
+            "the kubelet's directory belongs to root: run as root (runAsUser: 0), and do not mount "
+            "it read-only",
         )

@@ -416,5 +416,29 @@ without a process chooses the configuration once, before the program starts.
 {{- $unknown = append $unknown $name }}
 {{- end }}
 {{- end }}
+{{- $pod := list "affinity" "annotations" "dnsPolicy" "enable" "extraArgs" "extraEnvs" "hostNetwork"
+      "nodeSelector" "podSecurityContext" "rbac" "resources" "securityContext" "serviceAccount"
+      "tolerations" }}
+{{- $parts := dict
+      "master" (concat $pod (list "config" "deploymentAnnotations" "denyLabelNs" "enableTaints"
+        "extraLabelNs" "healthPort" "instance" "metricsPort" "replicaCount" "resyncPeriod"))
+      "worker" (concat $pod (list "config" "daemonsetAnnotations" "healthPort" "metricsPort" "mountUsrSrc"
+        "priorityClassName"))
+      "gc" (concat (without $pod "securityContext") (list "deploymentAnnotations" "interval"
+        "replicaCount")) }}
+{{- $nfd := list "enabled" "featureGates" "fullnameOverride" "gc" "global" "image"
+      "imagePullSecrets" "master" "nameOverride" "namespaceOverride" "postDeleteCleanup"
+      "priorityClassName" "worker" }}
+{{- range $name, $value := .Values.nfd }}
+{{- if not (has $name $nfd) }}
+{{- $unknown = append $unknown (print "nfd." $name) }}
+{{- else if and (hasKey $parts $name) (kindIs "map" $value) }}
+{{- range $key, $_ := $value }}
+{{- if not (has $key (get $parts $name)) }}
+{{- $unknown = append $unknown (printf "nfd.%s.%s" $name $key) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- $unknown | sortAlpha | join ", " }}
 {{- end }}
