@@ -44,7 +44,6 @@ layers: $(READY) ## Check that imports go down the layers
 
 docs: $(READY) ## Check that generated documentation is current
 	@for tool in tools/generate_*.py; do $(BIN)/python $$tool --check || exit 1; done
-	@$(BIN)/python tools/build_chart_docs.py --check
 
 bench: $(READY) ## Measure speed and memory, each against a floor of the same run
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

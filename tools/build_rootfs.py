@@ -143,12 +143,14 @@ def newest(directory: Path, package: str) -> Path:
 
 
 def find_mirror() -> str:
-    """The mirror that this machine uses for Debian."""
+    """The mirror in DEBIAN_MIRROR, else the one that this machine uses for Debian."""
+    if given := os.environ.get("DEBIAN_MIRROR"):
+        return given
     for path in sorted(Path("/etc/apt").glob("sources.list*/**/*.sources")):
         found = re.search(r"^URIs:\s*(\S+/debian)/?\s*$", path.read_text(), re.MULTILINE)
         if found:
             return found[1]
-    return "http://deb.debian.org/debian"
+    raise SystemExit("no mirror of Debian in /etc/apt; set DEBIAN_MIRROR to its address")
 
 
 def find_keys() -> str:

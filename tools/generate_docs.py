@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from generated_page import check_or_write
+
 from gpu_device_plugin.config.durations import format_duration
 from gpu_device_plugin.config.flags import dashed
 from gpu_device_plugin.config.help import default_text
@@ -33,30 +35,15 @@ _BLOCK = re.compile(
 
 def main(arguments: list[str]) -> int:
     """Checks or writes; returns the exit code."""
-    if arguments == ["--write"]:
-        for path, text in stale().items():
-            path.write_text(text, encoding="utf-8")
-            print(f"written: {path}")
-        return 0
-    if arguments != ["--check"]:
-        print(__doc__, file=sys.stderr)
-        return 2
-    for path in (outdated := stale()):
-        print(f"not current: {path} (run tools/generate_docs.py --write)", file=sys.stderr)
-    return 1 if outdated else 0
+    return check_or_write(wanted(), arguments, __doc__, "tools/generate_docs.py")
 
 
-def stale() -> dict[Path, str]:
-    """The files that are not as they should be, with what they should hold."""
+def wanted() -> dict[Path, str]:
+    """What the files should hold."""
     page = PAGE.read_text(encoding="utf-8")
-    wanted = {
+    return {
         PAGE: _BLOCK.sub(_fill, page),
         SCHEMA_FILE: json.dumps(config_schema(), indent=2, ensure_ascii=False) + "\n",
-    }
-    return {
-        path: text
-        for path, text in wanted.items()
-        if not path.exists() or path.read_text(encoding="utf-8") != text
     }
 
 

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from generated_page import check_or_write
+
 from gpu_device_plugin.labels.catalog import SECTIONS, Description
 from gpu_device_plugin.labels.keys import PREFIX
 
@@ -22,18 +24,7 @@ _BLOCK = re.compile(r"(<!-- generated: labels -->\n).*?(<!-- end -->)", re.DOTAL
 
 def main(arguments: list[str]) -> int:
     """Checks or writes; returns the exit code."""
-    if arguments not in (["--check"], ["--write"]):
-        print(__doc__, file=sys.stderr)
-        return 2
-    wanted = page()
-    if PAGE.read_text(encoding="utf-8") == wanted:
-        return 0
-    if arguments == ["--write"]:
-        PAGE.write_text(wanted, encoding="utf-8")
-        print(f"written: {PAGE}")
-        return 0
-    print(f"not current: {PAGE} (run tools/generate_label_docs.py --write)", file=sys.stderr)
-    return 1
+    return check_or_write({PAGE: page()}, arguments, __doc__, "tools/generate_label_docs.py")
 
 
 def page() -> str:

@@ -78,6 +78,13 @@ async def plugin(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
+    async with followed(process) as running:
+        yield running
+
+
+@asynccontextmanager
+async def followed(process: asyncio.subprocess.Process) -> AsyncIterator[PluginProcess]:
+    """Collects a program's log and, at the end, ends it if it still runs, and shows its log."""
     running = PluginProcess(process)
     follower = asyncio.create_task(running.follow())
     try:
@@ -91,7 +98,7 @@ async def plugin(
                 process.kill()
                 await process.wait()
         await follower
-        sys.stdout.write(running.log)
+        sys.stdout.write(running.log + "\n")
         assert "Traceback" not in running.log
 
 

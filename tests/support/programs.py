@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from support.process import PluginProcess as ProgramProcess
+from support.process import followed
 
 __all__ = ["ProgramProcess", "program"]
 
@@ -34,18 +34,5 @@ async def program(
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
-    running = ProgramProcess(process)
-    follower = asyncio.create_task(running.follow())
-    try:
+    async with followed(process) as running:
         yield running
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                await running.ended()
-            except TimeoutError:
-                process.kill()
-                await process.wait()
-        await follower
-        sys.stdout.write(running.log + "\n")
-        assert "Traceback" not in running.log

@@ -1,7 +1,7 @@
 """Keeps the tables of values in docs/chart.md current.
 
-    python tools/build_chart_docs.py --check    # exit code 1 and the name of a stale file
-    python tools/build_chart_docs.py --write
+    python tools/generate_chart_docs.py --check    # exit code 1 and the name of a stale file
+    python tools/generate_chart_docs.py --write
 
 They are made from values.yaml of the chart: defaults, and the comments above the keys; where there
 is no comment, from the descriptions in values.schema.json.
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from generated_page import check_or_write
 
 ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "deployments" / "helm" / "gpu-device-plugin"
@@ -40,18 +41,7 @@ class Value:
 
 def main(arguments: list[str]) -> int:
     """Checks or writes; returns the exit code."""
-    if arguments not in (["--check"], ["--write"]):
-        print(__doc__, file=sys.stderr)
-        return 2
-    wanted = page()
-    if PAGE.read_text(encoding="utf-8") == wanted:
-        return 0
-    if arguments == ["--write"]:
-        PAGE.write_text(wanted, encoding="utf-8")
-        print(f"written: {PAGE}")
-        return 0
-    print(f"not current: {PAGE} (run tools/build_chart_docs.py --write)", file=sys.stderr)
-    return 1
+    return check_or_write({PAGE: page()}, arguments, __doc__, "tools/generate_chart_docs.py")
 
 
 def page() -> str:
