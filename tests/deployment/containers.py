@@ -20,6 +20,16 @@ OWN_CGROUPS = 'mount -t cgroup2 none /sys/fs/cgroup && exec "$@"'
 """Without it crun refuses machines with both generations of cgroups, though none is used."""
 
 
+def why_not() -> str:
+    """Why no container can be started here; empty if one can."""
+    if CRUN is None:
+        return "no crun to run containers with"
+    spaces = ["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork"]
+    trial = [*spaces, "sh", "-c", OWN_CGROUPS, "sh", "true"]
+    done = subprocess.run(trial, capture_output=True, text=True, check=False)
+    return f"no container can be started here: {done.stderr.strip()}" if done.returncode else ""
+
+
 @dataclass(frozen=True)
 class Finished:
     """A container that has ended."""

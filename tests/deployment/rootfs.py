@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 import build_deployment_tools
+from deployment import containers
 from deployment.charts import ROOT
-from deployment.containers import CRUN
 
 INPUTS = ("src/**/*.*", "tools/build_*.py", "requirements*.lock", "pyproject.toml")
 
@@ -25,9 +25,7 @@ def why_not() -> str:
     missing = [name for name in ("apt-get", "dpkg-deb", "unshare") if shutil.which(name) is None]
     if missing:
         return f"no {', '.join(missing)}: a root file system is made of Debian's packages"
-    if CRUN is None:
-        return "no crun to run containers with"
-    return ""
+    return containers.why_not()
 
 
 @cache
