@@ -11,7 +11,7 @@ from gpu_device_plugin.config.render import render
 from gpu_device_plugin.errors import ConfigError, InitError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.mps.client_limits import find_limits
-from gpu_device_plugin.mps.plan import plan_daemons, uses_mps
+from gpu_device_plugin.mps.plan import plan_daemons
 from gpu_device_plugin.mps.supervisor import Wanted
 from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.plan import make_plan
@@ -35,7 +35,7 @@ class DaemonReader:
                 GPUs cannot be shared through MPS.
         """
         config = self.load_config()
-        if not uses_mps(config):
+        if not config.uses_mps():
             log.info("running with configuration:\n%s", render(config))
             return Wanted()
         _check_strategy(config)

@@ -69,11 +69,6 @@ class ClientLimits:
 EQUAL_SHARES = ClientLimits()
 
 
-def uses_mps(config: Config) -> bool:
-    """Whether any device may be shared through MPS, so that the hardware has to be looked at."""
-    return config.uses_mps()
-
-
 def plan_daemons(
     config: Config,
     inventory: Inventory,
@@ -92,7 +87,7 @@ def plan_daemons(
         ConfigError: a GPU is shared by more containers than it takes as clients.
         HardwareError: MPS cannot be used on the GPUs.
     """
-    if not uses_mps(config):
+    if not config.uses_mps():
         return ()
     refuse_impossible(config, inventory, plan)
     return tuple(
@@ -120,7 +115,7 @@ def refuse_impossible(
         HardwareError: the platform or the GPUs cannot do MPS.
     """
     shared = [resource for resource in plan.resources if is_shared(resource)]
-    if not uses_mps(config) or not shared:
+    if not config.uses_mps() or not shared:
         return
     if inventory.platform in {Platform.TEGRA, Platform.WSL}:
         what = "Tegra" if inventory.platform is Platform.TEGRA else "WSL"

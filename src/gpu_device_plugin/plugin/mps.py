@@ -21,12 +21,10 @@ from gpu_device_plugin.mps.names import (
     DaemonFiles,
     ready_file,
 )
-from gpu_device_plugin.mps.plan import is_shared, refuse_impossible, uses_mps
+from gpu_device_plugin.mps.plan import is_shared
 from gpu_device_plugin.mps.tool import ControlTool, DaemonAbsent, ToolError
 from gpu_device_plugin.plugin.backoff import Backoff
 from gpu_device_plugin.resources.model import Resource
-
-__all__ = ["MpsInjector", "MpsReadiness", "mps_injector", "refuse_impossible", "uses_mps"]
 
 log = logging.getLogger(__name__)
 

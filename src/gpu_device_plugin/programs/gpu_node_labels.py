@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import logging
 import os
 import shutil
@@ -36,6 +35,11 @@ OPTIONS_OF_DISCOVERY = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options to the parser of ``gpu-node labels``."""
+    from gpu_device_plugin.config.option import Program  # noqa: PLC0415 - with the next one
+    from gpu_device_plugin.programs.gpu_node_options import (  # noqa: PLC0415 - 2 ms
+        add_options_of,
+    )
+
     parser.allow_abbrev = False
     parser.add_argument(
         "-o",
@@ -46,28 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="table for people; json or yaml with everything; text, just the file that "
         "gpu-feature-discovery would write (default: table)",
     )
-    _add_options_of_discovery(parser)
-
-
-def _add_options_of_discovery(parser: argparse.ArgumentParser) -> None:
-    """Options that are handed on; their variables count as they do for gpu-feature-discovery."""
-    from gpu_device_plugin.config.option import Kind  # noqa: PLC0415 - with the next one
-    from gpu_device_plugin.config.options import PROGRAMS, Program  # noqa: PLC0415 - 2 ms
-
-    group = parser.add_argument_group("options of gpu-feature-discovery")
-    for name in OPTIONS_OF_DISCOVERY:
-        option = PROGRAMS[Program.GPU_FEATURE_DISCOVERY].option(name)
-        is_switch = option.kind is Kind.BOOL
-        group.add_argument(
-            *(f"--{each}" for each in option.names),
-            dest="for_discovery",
-            action="append",
-            type=functools.partial("--{}={}".format, name),
-            nargs="?" if is_switch else None,
-            const="true" if is_switch else None,
-            metavar="BOOL" if is_switch else option.metavar,
-            help=f"{option.help.rstrip('.')} ({option.env[0]})".replace("%", "%%"),
-        )
+    add_options_of(Program.GPU_FEATURE_DISCOVERY, OPTIONS_OF_DISCOVERY, parser, "for_discovery")
 
 
 def run_labels(given: argparse.Namespace) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import logging
 import os
 import sys
@@ -34,6 +33,11 @@ OPTIONS_OF_PLUGIN = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options to the parser of ``gpu-node topology``."""
+    from gpu_device_plugin.config.option import Program  # noqa: PLC0415 - with the next one
+    from gpu_device_plugin.programs.gpu_node_options import (  # noqa: PLC0415 - 2 ms
+        add_options_of,
+    )
+
     parser.allow_abbrev = False
     parser.add_argument(
         "--size",
@@ -60,24 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "between every two GPUs (default: by the name of FILE, else text)",
     )
     parser.add_argument("--output", metavar="FILE", help="write to FILE, not to standard output")
-    _add_options_of_plugin(parser)
-
-
-def _add_options_of_plugin(parser: argparse.ArgumentParser) -> None:
-    """Options that are handed on; their variables count as they do for the plugin."""
-    from gpu_device_plugin.config.options import PROGRAMS, Program  # noqa: PLC0415 - 2 ms
-
-    group = parser.add_argument_group("options of nvidia-device-plugin")
-    for name in OPTIONS_OF_PLUGIN:
-        option = PROGRAMS[Program.DEVICE_PLUGIN].option(name)
-        group.add_argument(
-            *(f"--{each}" for each in option.names),
-            dest="for_plugin",
-            action="append",
-            type=functools.partial("--{}={}".format, name),
-            metavar=option.metavar,
-            help=f"{option.help.rstrip('.')} ({option.env[0]})".replace("%", "%%"),
-        )
+    add_options_of(Program.DEVICE_PLUGIN, OPTIONS_OF_PLUGIN, parser, "for_plugin")
 
 
 def _size(text: str) -> int:

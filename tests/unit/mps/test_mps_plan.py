@@ -26,7 +26,6 @@ from gpu_device_plugin.mps.plan import (
     max_clients,
     plan_daemons,
     refuse_impossible,
-    uses_mps,
 )
 from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.plan import make_plan
@@ -197,6 +196,6 @@ def test_without_gpus_nothing_is_needed():
 
 
 def test_without_mps_nothing_is_needed():
-    assert not uses_mps(a_config())
+    assert not a_config().uses_mps()
     assert daemons(a_config(), a_node(2)) == ()
     refuse_impossible(a_config(), a_node(2, Platform.TEGRA), make_plan(a_config(), a_node(0)))
