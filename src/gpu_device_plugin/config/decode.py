@@ -32,7 +32,7 @@ class Decoded:
     """By the fields of the model; what is null in the file is None or absent."""
     warnings: list[ConfigWarning] = field(default_factory=list)
     places: dict[str, Place] = field(default_factory=dict)
-    """Where the keys outside of lists stand that have a value, by their `folded` paths."""
+    """Where the keys stand that have a value, by their `folded` paths."""
 
 
 def decode(data: bytes, file: str) -> Decoded:
@@ -113,8 +113,7 @@ class _Decoder:
             for name, line in node.repeated:
                 self.warn(place.below(name, line), "given more than once; the last one counts")
             values[key.field] = read_leaf(key, node, place)
-            if "[" not in place.path:
-                self.places[folded(place.path)] = place
+            self.places[folded(place.path)] = place
 
     def _objects(self, key: Key, node: Node, place: Place) -> tuple[Any, ...]:
         items = sequence(node, place, "a list of mappings")

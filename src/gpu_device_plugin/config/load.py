@@ -30,6 +30,14 @@ class Loaded:
     warnings: tuple[ConfigWarning, ...] = ()
     origins: Mapping[str, Place] = field(default_factory=dict)
     """What set an option, by its key of the file: flag, variable or line; nothing for defaults."""
+    places: Mapping[str, Place] = field(default_factory=dict)
+    """Where the keys of the file stand, by their `folded` paths."""
+    file: str = ""
+    """Path of the configuration file; empty if there is none."""
+
+    def origin(self, path: str) -> Place | None:
+        """What has set the value at a key of the file; None for a default."""
+        return self.origins.get(path) or self.places.get(folded(path))
 
 
 def read_file(path: str) -> bytes:
@@ -79,7 +87,8 @@ def load(parsed: Parsed, read: Callable[[str], bytes] = read_file) -> Loaded:
     warnings = [*(decoded.warnings if decoded else ()), *changes, *_hidden(config, file)]
     if parsed.program is Program.DEVICE_PLUGIN:
         warnings += _without_devices(config.flags.plugin, origins)
-    return Loaded(config, tuple(warnings), origins)
+    places = decoded.places if decoded else {}
+    return Loaded(config, tuple(warnings), origins, places, file)
 
 
 def _read(read: Callable[[str], bytes], file: str, parsed: Parsed) -> bytes:

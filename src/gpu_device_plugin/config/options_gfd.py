@@ -153,6 +153,7 @@ GPU_FEATURE_DISCOVERY = ProgramSpec(
         ),
         *CLIENT_OPTIONS,
         _also_gfd(shared.CONFIG_FILE),
+        *shared.LISTENER_OPTIONS,
         shared.LOG_FORMAT,
         shared.LOG_LEVEL,
         shared.HELP,

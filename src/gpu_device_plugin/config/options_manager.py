@@ -123,6 +123,7 @@ CONFIG_MANAGER = ProgramSpec(
         *SIGNAL_OPTIONS,
         shared.KUBECONFIG,
         replace(shared.NODE_NAME, help=shared.NODE_NAME.help + " Required."),
+        *shared.LISTENER_OPTIONS,
         shared.LOG_FORMAT,
         shared.LOG_LEVEL,
         shared.HELP,

@@ -25,6 +25,7 @@ MPS_CONTROL_DAEMON = ProgramSpec(
             ours=True,
         ),
         shared.CONFIG_FILE,
+        *shared.LISTENER_OPTIONS,
         shared.LOG_FORMAT,
         shared.LOG_LEVEL,
         shared.HELP,

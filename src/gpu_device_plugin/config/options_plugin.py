@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpu_device_plugin.config import options_shared as shared
 from gpu_device_plugin.config.option import Kind, Option, Program, ProgramSpec
 
@@ -239,6 +241,9 @@ DEVICE_PLUGIN = ProgramSpec(
             ours=True,
         ),
         shared.CONFIG_FILE,
+        *shared.LISTENER_OPTIONS,
+        shared.POD_RESOURCES_SOCKET,
+        replace(shared.NODE_NAME, ours=True),
         shared.LOG_FORMAT,
         shared.LOG_LEVEL,
         shared.HELP,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from gpu_device_plugin.config.option import Kind, Option
 
+LISTENER = "Metrics, probes, status page"
+
 HELP = Option(
     name="help",
     aliases=("h",),
@@ -134,4 +136,81 @@ NODE_NAME = Option(
     metavar="NAME",
     help="The name of the node this program runs on.",
     category="Kubernetes client",
+)
+
+METRICS_ADDRESS = Option(
+    name="metrics-address",
+    kind=Kind.TEXT,
+    default="",
+    env=("GPU_NODE_METRICS_ADDRESS",),
+    metavar="HOST:PORT",
+    help=(
+        "Where metrics, probes and the status page are served over HTTP, such as 127.0.0.1:9440, "
+        "or :9440 for every address. Empty: nowhere."
+    ),
+    category=LISTENER,
+    ours=True,
+)
+
+LISTENER_OPTIONS = (
+    METRICS_ADDRESS,
+    Option(
+        name="metrics-endpoints",
+        kind=Kind.TEXTS,
+        default=("metrics", "probes", "status"),
+        allowed=("metrics", "probes", "status"),
+        env=("GPU_NODE_METRICS_ENDPOINTS",),
+        metavar="NAME,...",
+        help="What is served there.",
+        category=LISTENER,
+        ours=True,
+    ),
+    Option(
+        name="metrics-tls-cert-file",
+        kind=Kind.TEXT,
+        default="",
+        env=("GPU_NODE_METRICS_TLS_CERT_FILE",),
+        metavar="FILE",
+        help="Certificate chain, PEM, with which HTTPS is served instead of HTTP.",
+        category=LISTENER,
+        ours=True,
+    ),
+    Option(
+        name="metrics-tls-key-file",
+        kind=Kind.TEXT,
+        default="",
+        env=("GPU_NODE_METRICS_TLS_KEY_FILE",),
+        metavar="FILE",
+        help="Private key, PEM, of that certificate.",
+        category=LISTENER,
+        ours=True,
+    ),
+    Option(
+        name="metrics-token-file",
+        kind=Kind.TEXT,
+        default="",
+        env=("GPU_NODE_METRICS_TOKEN_FILE",),
+        metavar="FILE",
+        help=(
+            "File with a bearer token, without which only the bare answers of probes are served. "
+            "Empty: everything is served to everybody."
+        ),
+        category=LISTENER,
+        ours=True,
+    ),
+)
+"""The options of the port for metrics, probes and the status page."""
+
+POD_RESOURCES_SOCKET = Option(
+    name="pod-resources-socket",
+    kind=Kind.TEXT,
+    default="/var/lib/kubelet/pod-resources/kubelet.sock",
+    env=("GPU_NODE_POD_RESOURCES_SOCKET",),
+    metavar="SOCKET",
+    help=(
+        "The kubelet's socket that tells which container holds which device. It is asked only if "
+        "--metrics-address is set. Empty: not even then."
+    ),
+    category=LISTENER,
+    ours=True,
 )

@@ -13,6 +13,7 @@ from gpu_device_plugin.plugin.health import HealthWatch
 from gpu_device_plugin.plugin.node import Node
 from gpu_device_plugin.plugin.preference import LinkedGpus
 from gpu_device_plugin.resources.health import HealthPolicy
+from gpu_device_plugin.telemetry import Listener, nobody
 from gpu_device_plugin.threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -37,8 +38,9 @@ class Companions:
         request_reload: Callable[[], None],
         adapt_to: Callable[[Inventory], None],
         rescan_seconds: float,
+        tell: Listener = nobody,
     ) -> None:
-        self.health = HealthWatch()
+        self.health = HealthWatch(tell=tell)
         self._request_reload = request_reload
         self._adapt_to = adapt_to
         self._rescan_seconds = rescan_seconds

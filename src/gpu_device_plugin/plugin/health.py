@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
+from enum import StrEnum
 
 from gpu_device_plugin.config.model import XidAction
 from gpu_device_plugin.hardware.backend import Backend
@@ -16,6 +17,7 @@ from gpu_device_plugin.plugin.board import DeviceBoard
 from gpu_device_plugin.plugin.recovery import Recovery
 from gpu_device_plugin.resources.health import DISABLE_VARIABLE, HealthPolicy, devices_hit
 from gpu_device_plugin.resources.xids import describe_xid
+from gpu_device_plugin.telemetry import HealthChanged, Listener, Turn, nobody
 
 log = logging.getLogger(__name__)
 
@@ -30,17 +32,47 @@ HAND_OVER_SECONDS = 5.0
 Clock = Callable[[], float]
 
 
+class WatchState(StrEnum):
+    """How far the watching of health has come."""
+
+    OFF = "off"
+    """Nothing is offered, or nothing counts by the policy."""
+    SILENT = "no events on this platform"
+    STARTING = "starting"
+    BLIND = "the driver reports nothing"
+    """The monitor tries again and again."""
+    WATCHING = "watching"
+    FAILED = "failed"
+    """The monitor has ended by an error of the program."""
+
+
 class HealthWatch:
     """Marks devices on boards as events come; the boards may be exchanged meanwhile."""
 
-    def __init__(self, clock: Clock = time.time) -> None:
+    def __init__(self, clock: Clock = time.time, tell: Listener = nobody) -> None:
         self._clock = clock
+        self._tell = tell
         self._policy = HealthPolicy()
         self._boards: tuple[DeviceBoard, ...] = ()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._patient_until = 0.0
+        self._has_failed = False
+        self._is_blind = False
         self.is_monitoring = False
         """Whether events of the driver are being received."""
+
+    @property
+    def state(self) -> WatchState:
+        """How far the watching has come."""
+        if self._has_failed:
+            return WatchState.FAILED
+        if not self._tasks:
+            return WatchState.OFF
+        if self._tasks[0].done():
+            return WatchState.SILENT
+        if self.is_monitoring:
+            return WatchState.WATCHING
+        return WatchState.BLIND if self._is_blind else WatchState.STARTING
 
     @property
     def is_running(self) -> bool:
@@ -65,9 +97,16 @@ class HealthWatch:
                     log.warning("lost gpu=%s index=%d: %s", gpu.uuid, gpu.index, gpu.lost)
                 self._apply(HealthEvent(HealthKind.LOST, uuid=gpu.uuid, reason=gpu.lost))
                 continue
+            found = list[tuple[str, str]]()
             for board, devices in known:
                 for device in board.mark_healthy(devices):
                     log.info("found again resource=%s device=%s", board.resource.name, device.id)
+                    found.append((board.resource.name, device.id))
+            if found:
+                back = HealthChanged(
+                    Turn.HEALTHY, gpu.uuid, "found again", is_lost=True, devices=tuple(found)
+                )
+                self._tell(back)
 
     async def take(self, backend: Backend, inventory: Inventory) -> None:
         """Begins to watch, in place of what is being watched, without a gap between.
@@ -78,6 +117,7 @@ class HealthWatch:
             log.info("GPU health is not watched, as %s says", DISABLE_VARIABLE)
             await self.stop()
             return
+        self._has_failed = False
         former, ready = self._tasks, asyncio.Event()
         self._tasks = self._begin(backend, inventory, ready)
         try:
@@ -97,7 +137,7 @@ class HealthWatch:
         settings = self._policy.settings.recovery
         if not settings.enabled:
             return (watch,)
-        recovery = Recovery(backend, inventory, lambda: self._boards, self._clock)
+        recovery = Recovery(backend, inventory, lambda: self._boards, self._clock, self._tell)
         quiet = settings.quiet_period / 1e9
         return watch, asyncio.create_task(recovery.run(quiet), name="recovery")
 
@@ -119,6 +159,7 @@ class HealthWatch:
                         # Each change is told by a list of its own to whoever keeps up.
                         await asyncio.gather(*(b.told(TOLD_SECONDS) for b in self._boards))
         except Exception:
+            self._has_failed = True
             log.exception("the health of the GPUs is not watched any more")
         finally:
             ready.set()
@@ -137,14 +178,18 @@ class HealthWatch:
         if event.kind is HealthKind.MONITOR_READY:
             if not self.is_monitoring:
                 log.info("GPU health is being watched")
-            self.is_monitoring = True
+            self.is_monitoring, self._is_blind = True, False
         elif event.kind in {HealthKind.MONITOR_LOST, HealthKind.MONITOR_NOT_STARTED}:
-            self.is_monitoring = False
-        return apply_event(event, self._policy, self._boards, self._clock())
+            self.is_monitoring, self._is_blind = False, True
+        return apply_event(event, self._policy, self._boards, self._clock(), self._tell)
 
 
 def apply_event(
-    event: HealthEvent, policy: HealthPolicy, boards: Iterable[DeviceBoard], now: float
+    event: HealthEvent,
+    policy: HealthPolicy,
+    boards: Iterable[DeviceBoard],
+    now: float,
+    tell: Listener = nobody,
 ) -> bool:
     """Marks the devices that one event hits; returns whether any device changed.
 
@@ -153,33 +198,57 @@ def apply_event(
         policy: what is done about it.
         boards: where devices are marked.
         now: seconds since 1970.
+        tell: hears what has come of it.
     """
     if event.kind is HealthKind.MONITOR_READY:
         return _end_of_blindness(boards, Severity.PROVISIONAL)
     if event.kind is HealthKind.MONITORABLE:
         return _end_of_blindness(boards, Severity.UNWATCHABLE, event.uuid)
-    action = policy.action_on(event)
     meaning = event.reason if event.xid is None else describe_xid(event.xid)
+    turn, devices = _act(event, policy, list(boards), now, meaning)
+    tell(
+        HealthChanged(
+            turn,
+            gpu_uuid=event.uuid or "",
+            reason=event.reason,
+            meaning=meaning,
+            xid=event.xid,
+            is_lost=event.kind is HealthKind.LOST,
+            devices=tuple(devices),
+        )
+    )
+    return bool(devices)
+
+
+def _act(
+    event: HealthEvent,
+    policy: HealthPolicy,
+    boards: Sequence[DeviceBoard],
+    now: float,
+    meaning: str,
+) -> tuple[Turn, list[tuple[str, str]]]:
+    """Does what the policy says; returns what that was, and the devices that have changed."""
+    action = policy.action_on(event)
     if action is XidAction.IGNORE:
         log.info("ignored: %s gpu=%s", meaning, event.uuid)
-        return False
+        return Turn.IGNORED, []
     hits = [(board, devices_hit(board.resource.devices, event)) for board in boards]
     if not any(hit for _, hit in hits):
         log.info("ignored: %s gpu=%s, which is not offered", meaning, event.uuid)
-        return False
+        return Turn.IGNORED, []
     if action is XidAction.WARN:
         log.warning("not acted on: %s gpu=%s", meaning, event.uuid)
-        return False
+        return Turn.WARNED, []
     ailment = Ailment(event.reason, _severity(event, action), first=now, last=now)
-    changed = False
+    changed = list[tuple[str, str]]()
     for board, hit in hits:
         for device in board.mark_unhealthy(hit, ailment):
-            changed = True
+            changed.append((board.resource.name, device.id))
             log.warning(
                 "unhealthy resource=%s device=%s reason=%r meaning=%r",
                 *(board.resource.name, device.id, event.reason, meaning),
             )
-    return changed
+    return Turn.UNHEALTHY, changed
 
 
 def _severity(event: HealthEvent, action: XidAction) -> Severity:

@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 class Node:
     """All that is needed to serve a node."""
 
-    config: Config
-    """As it was loaded, without the resources that follow from the hardware."""
+    loaded: Loaded
+    """The configuration, without the resources that follow from the hardware."""
     backend: Backend
     inventory: Inventory | None
     """None if the driver cannot be used and waiting is allowed."""
@@ -38,6 +38,11 @@ class Node:
     needs_mps: bool = False
     """Whether shared resources wait for MPS daemons."""
     init_problem: str = ""
+
+    @property
+    def config(self) -> Config:
+        """As it was loaded."""
+        return self.loaded.config
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
@@ -59,7 +64,7 @@ class NodeReader:
     open_backend: Callable[[Config], Backend]
     cdi: CdiSettings
 
-    def configure(self) -> tuple[Config, Backend]:
+    def configure(self) -> tuple[Loaded, Backend]:
         """The validated configuration and the backend that it asks for.
 
         Raises:
@@ -68,13 +73,13 @@ class NodeReader:
         loaded = self.load_config()
         backend = self.open_backend(loaded.config)
         validate_plugin(loaded.config, backend.is_loadable, loaded.origins)
-        return loaded.config, backend
+        return loaded, backend
 
-    def read(self, config: Config, backend: Backend, known: Inventory | None = None) -> Node:
+    def read(self, loaded: Loaded, backend: Backend, known: Inventory | None = None) -> Node:
         """Reads the hardware and plans what it offers.
 
         Args:
-            config: as `configure` gave it.
+            loaded: as `configure` gave it.
             backend: as `configure` gave it.
             known: what was read before; GPUs that cannot be read any more are kept from it.
 
@@ -83,6 +88,7 @@ class NodeReader:
                 GPUs cannot be offered as configured.
             ConfigError: the configuration does not fit the hardware.
         """
+        config = loaded.config
         problem: InitError | None = None
         inventory: Inventory | None = None
         try:
@@ -95,22 +101,23 @@ class NodeReader:
             raise problem
         if inventory is None:
             return Node(
-                config=config,
+                loaded=loaded,
                 backend=backend,
                 inventory=None,
                 plan=Plan(),
                 settings=AllocationSettings.of(expanded),
                 init_problem=str(problem),
             )
-        return self.plan(config, backend, inventory)
+        return self.plan(loaded, backend, inventory)
 
-    def plan(self, config: Config, backend: Backend, inventory: Inventory) -> Node:
+    def plan(self, loaded: Loaded, backend: Backend, inventory: Inventory) -> Node:
         """Plans what an inventory offers, and writes the CDI specifications for it.
 
         Raises:
             HardwareError: the GPUs cannot be offered as configured.
             ConfigError: the configuration does not fit the hardware.
         """
+        config = loaded.config
         expanded = with_default_resources(config, inventory)
         channels = find_channels(
             config.imex.channel_ids, _dev_root(config), required=config.imex.required
@@ -125,7 +132,7 @@ class NodeReader:
         if needs_mps:
             injectors += (_mps_injector(expanded),)
         return Node(
-            config=config,
+            loaded=loaded,
             backend=backend,
             inventory=inventory,
             plan=plan,

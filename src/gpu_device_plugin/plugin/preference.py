@@ -10,6 +10,7 @@ from gpu_device_plugin.errors import RequestError
 from gpu_device_plugin.hardware.model import Gpu, Links
 from gpu_device_plugin.resources.model import Resource
 from gpu_device_plugin.resources.topology import PairScores, TopologyAllocator
+from gpu_device_plugin.telemetry import ChosenWithoutLinks, Listener, nobody
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,10 @@ LINKS_WAIT = 0.3
 class LinkedGpus:
     """Chooses GPUs by their links; until these are known, as if all were equal."""
 
-    def __init__(self, gpus: Sequence[Gpu]) -> None:
+    def __init__(self, gpus: Sequence[Gpu], tell: Listener = nobody) -> None:
+        self.links: Links | None = None
+        """The links between the GPUs; None as long as they are not known."""
+        self._tell = tell
         self._positions = {gpu.uuid: n for n, gpu in enumerate(gpus)}
         self._uuids = [gpu.uuid for gpu in gpus]
         self._indices = [gpu.index for gpu in gpus]
@@ -33,6 +37,7 @@ class LinkedGpus:
         """From now on these links count."""
         for problem in links.problems:
             log.warning("links are not known: %s; GPUs there are chosen without them", problem)
+        self.links = links
         self._allocator = TopologyAllocator(self._score(links))
         self._ready.set()
 
@@ -66,6 +71,7 @@ class LinkedGpus:
                     await self._ready.wait()
             except TimeoutError:
                 log.info("preferred allocation without links: they are still being read")
+                self._tell(ChosenWithoutLinks(resource.name))
         return [self._uuids[n] for n in self._allocator.prefer(positions, must, size)]
 
     def _position(self, resource: Resource, device_id: str) -> int:

@@ -16,6 +16,7 @@ from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.model import Inventory
 from gpu_device_plugin.plugin.ailment import Severity
 from gpu_device_plugin.plugin.board import DeviceBoard
+from gpu_device_plugin.telemetry import HealthChanged, Listener, Turn, nobody
 from gpu_device_plugin.threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -33,11 +34,13 @@ class Recovery:
         inventory: Inventory,
         boards: Callable[[], Sequence[DeviceBoard]],
         clock: Callable[[], float],
+        tell: Listener = nobody,
     ) -> None:
         self._backend = backend
         self._gpus = {gpu.uuid: gpu for gpu in inventory.gpus}
         self._boards = boards
         self._clock = clock
+        self._tell = tell
         self._refused: dict[str, str] = {}
 
     async def run(self, quiet_seconds: float) -> None:
@@ -62,10 +65,14 @@ class Recovery:
                 self._refused[uuid] = problem
                 continue
             self._refused.pop(uuid, None)
+            back = list[tuple[str, str]]()
             for board in self._boards():
                 ready = [d for d in board.ailing(Severity.RECOVERABLE) if d.gpu_uuid == uuid]
                 for device in board.mark_healthy(ready):
                     log.info("recovered resource=%s device=%s", board.resource.name, device.id)
+                    back.append((board.resource.name, device.id))
+            if back:
+                self._tell(HealthChanged(Turn.HEALTHY, uuid, "recovered", devices=tuple(back)))
 
     def _due(self, quiet_seconds: float) -> list[str]:
         """GPUs all of whose ailments can pass and are old enough."""

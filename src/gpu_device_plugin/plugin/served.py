@@ -15,6 +15,7 @@ from gpu_device_plugin.kubelet.transport import UnixServer, plugin_server
 from gpu_device_plugin.plugin.backoff import Backoff
 from gpu_device_plugin.plugin.kubelet_socket import Identity, KubeletSocket
 from gpu_device_plugin.plugin.service import ResourceService
+from gpu_device_plugin.telemetry import Listener, Outcome, Registered, nobody
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +83,7 @@ class ServedResource:
         socket_path: str,
         register_with: Register = register,
         gate: Gate | None = None,
+        tell: Listener = nobody,
     ) -> None:
         self.service = service
         self.state = State.WAITING
@@ -91,6 +93,7 @@ class ServedResource:
         self._socket_path = socket_path
         self._register = register_with
         self._gate = gate or OpenGate()
+        self._tell = tell
         self._server: UnixServer = plugin_server(service)
         self._task: asyncio.Task[None] | None = None
         self._poked = asyncio.Event()
@@ -164,6 +167,8 @@ class ServedResource:
         self, state: State, error: UserError | OSError, pause: float, *, quiet: bool = False
     ) -> None:
         self.state = state
+        outcome = Outcome.REFUSED if state is State.REFUSED else Outcome.FAILED
+        self._tell(Registered(self.name, outcome))
         level = logging.DEBUG if quiet else logging.ERROR
         log.log(level, "%s resource=%s: %s; next attempt in %.1f s", state, self.name, error, pause)
 
@@ -199,6 +204,7 @@ class ServedResource:
         self._registered_at = asyncio.get_running_loop().time()
         await self._register(self._kubelet.path, os.path.basename(self._socket_path), self.name)
         self.state = State.REGISTERED
+        self._tell(Registered(self.name, Outcome.OK))
         log.info("registered resource=%s devices=%d", self.name, self.service.resource.size)
 
     async def _until_lost(self) -> bool:

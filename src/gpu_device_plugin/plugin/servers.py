@@ -14,6 +14,7 @@ from gpu_device_plugin.plugin.preference import LinkedGpus
 from gpu_device_plugin.plugin.served import Gate, ServedResource
 from gpu_device_plugin.plugin.service import ResourceService
 from gpu_device_plugin.resources.model import Resource
+from gpu_device_plugin.telemetry import Listener, nobody
 
 RETIRE_SECONDS = 1.0
 """Longest wait until the kubelet has heard that a resource is gone."""
@@ -22,8 +23,11 @@ RETIRE_SECONDS = 1.0
 class Servers:
     """The resources of a node by name."""
 
-    def __init__(self, kubelet: KubeletSocket, socket_directory: str) -> None:
+    def __init__(
+        self, kubelet: KubeletSocket, socket_directory: str, tell: Listener = nobody
+    ) -> None:
         self._kubelet = kubelet
+        self._tell = tell
         self._directory = socket_directory
         self._served: dict[str, ServedResource] = {}
         self._ailments: dict[str, Ailment] = {}
@@ -37,6 +41,11 @@ class Servers:
     def boards(self) -> list[DeviceBoard]:
         """The state of each resource's devices."""
         return [served.service.board for served in self._served.values()]
+
+    @property
+    def served(self) -> list[ServedResource]:
+        """All resources, in the order in which they were begun."""
+        return list(self._served.values())
 
     def start(self, node: Node, preference: LinkedGpus) -> None:
         """Serves what a node offers; nothing may be served yet."""
@@ -88,10 +97,10 @@ class Servers:
     def _add(self, resource: Resource, node: Node, preference: LinkedGpus) -> ServedResource:
         board = DeviceBoard(resource)
         board.inherit(self._ailments)
-        service = ResourceService(board, node.settings, preference, node.policy)
+        service = ResourceService(board, node.settings, preference, node.policy, self._tell)
         path = plugin_socket_path(resource.socket_name, self._directory)
         gate = _mps_gate(resource) if node.needs_mps else None
-        served = ServedResource(service, self._kubelet, path, gate=gate)
+        served = ServedResource(service, self._kubelet, path, gate=gate, tell=self._tell)
         self._served[resource.name] = served
         return served
 

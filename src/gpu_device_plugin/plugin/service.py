@@ -9,6 +9,7 @@ from contextlib import aclosing
 from typing import Protocol
 
 from gpu_device_plugin.config.model import AllocationPolicy
+from gpu_device_plugin.errors import RequestError
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
 from gpu_device_plugin.kubelet.client import PluginOptions
 from gpu_device_plugin.plugin.board import DeviceBoard
@@ -16,6 +17,7 @@ from gpu_device_plugin.plugin.response import AllocationSettings, make_response
 from gpu_device_plugin.resources.model import REPLICA_MARK, Resource
 from gpu_device_plugin.resources.requests import requested_devices
 from gpu_device_plugin.resources.spreading import prefer_replicas
+from gpu_device_plugin.telemetry import Call, Listener, ListSent, StreamOpened, nobody, timed
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +45,10 @@ class ResourceService:
         settings: AllocationSettings,
         preference: GpuPreference,
         policy: AllocationPolicy,
+        tell: Listener = nobody,
     ) -> None:
         self.board = board
+        self._tell = tell
         self._settings = settings
         self._preference = preference
         self._policy = policy
@@ -73,10 +77,12 @@ class ResourceService:
         log.info("stream opened resource=%s", self.resource.name)
         self.streams_ended.clear()
         self.stream_opened.set()
+        self._tell(StreamOpened(self.resource.name))
         try:
             async with aclosing(self.board.lists()) as lists:
                 async for encoded in lists:
                     yield encoded
+                    self._tell(ListSent(self.resource.name))
         finally:
             if not self.board.open_streams:
                 self.streams_ended.set()
@@ -87,13 +93,14 @@ class ResourceService:
     ) -> pb.PreferredAllocationResponse:
         """Which ids to take, for each container."""
         response = pb.PreferredAllocationResponse()
-        for container in request.container_requests:
-            ids = await self._prefer(
-                list(container.available_deviceIDs),
-                list(container.must_include_deviceIDs),
-                container.allocation_size,
-            )
-            response.container_responses.add(deviceIDs=ids)
+        with timed(self._tell, Call.PREFER, self.resource.name, RequestError):
+            for container in request.container_requests:
+                ids = await self._prefer(
+                    list(container.available_deviceIDs),
+                    list(container.must_include_deviceIDs),
+                    container.allocation_size,
+                )
+                response.container_responses.add(deviceIDs=ids)
         return response
 
     async def _prefer(self, available: list[str], required: list[str], size: int) -> list[str]:
@@ -105,10 +112,11 @@ class ResourceService:
     async def allocate(self, request: pb.AllocateRequest) -> pb.AllocateResponse:
         """How each container gets its devices."""
         response = pb.AllocateResponse()
-        for container in request.container_requests:
-            devices = requested_devices(self.resource, list(container.devices_ids))
-            answer = make_response(self._settings, self.resource, devices)
-            response.container_responses.append(answer)
+        with timed(self._tell, Call.ALLOCATE, self.resource.name, RequestError):
+            for container in request.container_requests:
+                devices = requested_devices(self.resource, list(container.devices_ids))
+                answer = make_response(self._settings, self.resource, devices)
+                response.container_responses.append(answer)
         return response
 
     async def pre_start(self, request: pb.PreStartContainerRequest) -> pb.PreStartContainerResponse:  # noqa: ARG002

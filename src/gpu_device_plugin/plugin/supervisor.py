@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import signal
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -20,10 +21,12 @@ from gpu_device_plugin.kubelet import api
 from gpu_device_plugin.plugin.companions import INIT_RETRY_SECONDS, Companions
 from gpu_device_plugin.plugin.kubelet_socket import Identity, KubeletSocket
 from gpu_device_plugin.plugin.node import Node, NodeReader
+from gpu_device_plugin.plugin.observation import Observation, ObservedResource, Reload
 from gpu_device_plugin.plugin.preference import LinkedGpus
 from gpu_device_plugin.plugin.servers import Servers
 from gpu_device_plugin.resources.health import HealthPolicy
 from gpu_device_plugin.resources.model import Plan
+from gpu_device_plugin.telemetry import Listener, Outcome, Reloaded, nobody
 from gpu_device_plugin.threads import in_thread
 from gpu_device_plugin.watch.directories import DirectoryWatch
 from gpu_device_plugin.watch.loop import tell_errors_once
@@ -41,6 +44,7 @@ class Supervisor:
         environ: the variables that decide over health checks.
         socket_directory: where the plugin's own sockets are made.
         rescan_seconds: pause between looks for changed hardware; 0 for none.
+        tell: hears what happens.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class Supervisor:
         environ: Mapping[str, str] = os.environ,
         socket_directory: str = api.DEVICE_PLUGIN_DIR,
         rescan_seconds: float = 0,
+        tell: Listener = nobody,
     ) -> None:
         self._reader = reader
         self._kubelet = kubelet
@@ -62,9 +67,26 @@ class Supervisor:
         self._changed: Inventory | None = None
         self._kubelet_seen: Identity | None = None
         self._node: Node | None = None
-        self._servers = Servers(kubelet, socket_directory)
-        self._beside = Companions(self._request_reload, self._note_change, rescan_seconds)
+        self._tell = tell
+        self._servers = Servers(kubelet, socket_directory, tell)
+        self._beside = Companions(self._request_reload, self._note_change, rescan_seconds, tell)
         self._init_problem = ""
+        self._offer_problem = ""
+        self._preference: LinkedGpus | None = None
+        self._last_reload: Reload | None = None
+
+    def observe(self) -> Observation:
+        """What is served at this moment, and how that goes."""
+        health = self._beside.health
+        return Observation(
+            node=self._node,
+            resources=tuple(ObservedResource.of(served) for served in self._servers.served),
+            links=None if self._preference is None else self._preference.links,
+            watch=health.state,
+            offer_problem=self._offer_problem,
+            kubelet_socket=self._kubelet.path,
+            last_reload=self._last_reload,
+        )
 
     async def run(self) -> None:
         """Serves the node; returns after SIGINT, SIGTERM or SIGQUIT.
@@ -107,8 +129,8 @@ class Supervisor:
         return watch
 
     async def _live(self) -> None:
-        config, backend = await in_thread("configure", self._reader.configure)
-        self._serve(await in_thread("read", lambda: self._reader.read(config, backend)))
+        loaded, backend = await in_thread("configure", self._reader.configure)
+        self._serve(await in_thread("read", lambda: self._reader.read(loaded, backend)))
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -137,8 +159,8 @@ class Supervisor:
         """Begins anew; a configuration that cannot be used leaves everything as it is."""
         known = None if self._node is None else self._node.inventory
         try:
-            config, backend = await in_thread("configure", self._reader.configure)
-            node = await in_thread("read", lambda: self._reader.read(config, backend, known))
+            loaded, backend = await in_thread("configure", self._reader.configure)
+            node = await in_thread("read", lambda: self._reader.read(loaded, backend, known))
         except ConfigError as error:
             self._tell_kept(error)
             await self._keep()
@@ -147,12 +169,19 @@ class Supervisor:
             raise
         except HardwareError as error:
             node = await self._former_on_new_hardware(error)
+        else:
+            self._note_reload(Outcome.OK)
         await self._stop_serving(node)
         self._serve(node)
+
+    def _note_reload(self, outcome: Outcome, error: str = "") -> None:
+        self._last_reload = Reload(time.time(), error)
+        self._tell(Reloaded(outcome, error))
 
     def _tell_kept(self, error: UserError) -> None:
         log.error("%s", error)
         log.error("the last good configuration stays in force")
+        self._note_reload(Outcome.FAILED, str(error))
 
     async def _former_on_new_hardware(self, error: HardwareError) -> Node:
         """The node by the configuration of before, if that suits the hardware as it is now.
@@ -164,7 +193,7 @@ class Supervisor:
         if before is None or before.inventory is None:
             raise error
         node = await in_thread(
-            "read", lambda: self._reader.read(before.config, before.backend, before.inventory)
+            "read", lambda: self._reader.read(before.loaded, before.backend, before.inventory)
         )
         self._tell_kept(error)
         return node
@@ -182,29 +211,33 @@ class Supervisor:
         if before is None:
             return
         log.info("the hardware has changed: adapting")
+        self._offer_problem = ""
         try:
             node = await in_thread(
-                "plan", lambda: self._reader.plan(before.config, before.backend, inventory)
+                "plan", lambda: self._reader.plan(before.loaded, before.backend, inventory)
             )
         except UserError as error:
             # What is gone must not be offered any longer, whatever is wrong with the rest.
             log.error("nothing is offered until this is mended: %s", error)
+            self._offer_problem = str(error)
             node = replace(before, inventory=inventory, plan=Plan())
         await self._beside.stop()
-        preference = LinkedGpus(node.gpus)
+        preference = LinkedGpus(node.gpus, self._tell)
         await self._servers.adapt(node, preference)
         self._take(node, preference)
 
     def _serve(self, node: Node) -> None:
         """Begins to serve what a node offers."""
         self._kubelet_seen = self._kubelet.identity() if self._kubelet.is_wanted else None
-        preference = LinkedGpus(node.gpus)
+        preference = LinkedGpus(node.gpus, self._tell)
+        self._offer_problem = ""
         self._servers.start(node, preference)
         self._take(node, preference)
 
     def _take(self, node: Node, preference: LinkedGpus) -> None:
         """This is the node from now on."""
         self._node = node
+        self._preference = preference
         self._tell_of_waiting(node)
         policy = HealthPolicy.of(self._environ, node.config.extensions.health)
         self._beside.start(node, self._servers.boards, preference, policy)

@@ -173,7 +173,7 @@ def test_it_is_read_anew_each_time(tmp_path: Path) -> None:
 
 
 def test_the_null_device_is_an_empty_file() -> None:
-    assert load_file("/dev/null") == load_text()
+    assert load_file("/dev/null").config == load_text().config
 
 
 def load_file(path: str) -> Loaded:
@@ -207,7 +207,7 @@ def test_files_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(load_module, "LARGEST", 10)
     file = tmp_path / "f.yaml"
     file.write_text("# 3456789\n")
-    assert load_file(str(file)) == load_text()
+    assert load_file(str(file)).config == load_text().config
     file.write_text("# 345678910\n")
     with pytest.raises(ConfigError) as caught:
         load_file(str(file))

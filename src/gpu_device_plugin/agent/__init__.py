@@ -1,0 +1,1 @@
+"""Plugin, labels and following of the configuration in one process."""

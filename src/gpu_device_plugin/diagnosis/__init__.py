@@ -1,0 +1,1 @@
+"""Checks and explanations for operators: configurations, nodes, what results and why."""

@@ -1,0 +1,62 @@
+"""The status as a JSON document (``docs/status.md``), and back."""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any, TypeVar
+
+from gpu_device_plugin.errors import ConfigError
+from gpu_device_plugin.status.model import SCHEMA, NodeStatus
+
+T = TypeVar("T")
+
+
+def to_data(status: NodeStatus) -> dict[str, Any]:
+    """The status as mappings, lists and scalars; labels become a mapping."""
+    data = asdict(status)
+    if data["labelling"] is not None:
+        data["labelling"]["labels"] = dict(data["labelling"]["labels"])
+    return data
+
+
+def to_json(status: NodeStatus, *, indent: int | None = None) -> str:
+    """The document, with a line feed at its end."""
+    return json.dumps(to_data(status), indent=indent, ensure_ascii=False) + "\n"
+
+
+def from_json(text: str | bytes) -> NodeStatus:
+    """The status that a document holds; fields that are not known are passed over.
+
+    Raises:
+        ConfigError: it is no such document.
+    """
+    try:
+        data = json.loads(text)
+        if data["schema"] != SCHEMA:
+            raise ConfigError(f"not a status of a node: its schema is {data['schema']!r}")
+        if data.get("labelling"):
+            data["labelling"]["labels"] = list(data["labelling"]["labels"].items())
+        return _read(NodeStatus, data)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"not a status of a node: {error}") from None
+
+
+def _read(cls: type[T], data: dict[str, Any]) -> T:
+    hints = typing.get_type_hints(cls)
+    given = {f.name for f in fields(cls) if f.name in data}  # type: ignore[arg-type]  # a dataclass
+    return cls(**{name: _value(hints[name], data[name]) for name in given})
+
+
+def _value(hint: Any, value: Any) -> Any:
+    if value is None:
+        return None
+    if typing.get_origin(hint) is types.UnionType:
+        hint = next(each for each in typing.get_args(hint) if each is not type(None))
+    if typing.get_origin(hint) is tuple:
+        inner = typing.get_args(hint)
+        kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
+        return tuple(_value(kind, item) for kind, item in zip(kinds, value, strict=True))
+    return _read(hint, value) if is_dataclass(hint) and isinstance(hint, type) else value
