@@ -34,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Runs a subcommand; its exit code, or 2 if there is no such one."""
+    if argv[:1] == [AGENT]:
+        # Its options have the grammar of the programs that it stands for.
+        return _run_agent(argv[1:])
     parser = make_parser()
     given, rest = parser.parse_known_args(argv)
     if rest and not given.takes_options_of_plugin:
@@ -149,6 +152,22 @@ def _run_labels(given: argparse.Namespace) -> int:
     return run_labels(given)
 
 
+def _run_agent(argv: Sequence[str]) -> int:
+    from gpu_device_plugin.programs.entry import hold_signals  # noqa: PLC0415 - for this command
+
+    hold_signals()
+    from gpu_device_plugin.programs.gpu_node_agent import run_agent  # noqa: PLC0415 - as above
+
+    return run_agent(argv)
+
+
+def _no_arguments(parser: argparse.ArgumentParser) -> None:
+    """For a command that parses its own."""
+    del parser
+
+
+AGENT = "agent"
+
 COMMANDS = (
     Command(
         name="demo",
@@ -196,5 +215,12 @@ COMMANDS = (
         ),
         add_arguments=_add_labels_arguments,
         run=_run_labels,
+    ),
+    Command(
+        name=AGENT,
+        summary="serve the devices of this node, label it, follow its configuration",
+        description="See gpu-node agent --help.",
+        add_arguments=_no_arguments,
+        run=lambda _: _run_agent(()),
     ),
 )
