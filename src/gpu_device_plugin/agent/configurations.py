@@ -181,9 +181,9 @@ class Configurations:
         self._tell(ProfileApplied(profile.name, Outcome.OK))
 
     def _keep(self, problem: str, profile: str = "") -> None:
-        """Goes on with what is in force."""
-        self._wanted = self._in_force
-        self._note(problem, KEPT if self._in_force else NOTHING, profile)
+        """Goes on with what is in force, or is about to be for the first time."""
+        self._wanted = self._in_force or self._wanted
+        self._note(problem, KEPT, profile)
 
     async def _judge(self, candidate: Candidate) -> Applicable:
         """Raises UserError if it cannot be used, which is remembered."""
