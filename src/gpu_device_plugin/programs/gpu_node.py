@@ -149,6 +149,22 @@ def _run_labels(given: argparse.Namespace) -> int:
     return run_labels(given)
 
 
+def _add_validate_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_validate import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+def _run_validate(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_validate import (  # noqa: PLC0415 - for this command
+        run_validate,
+    )
+
+    return run_validate(given)
+
+
 COMMANDS = (
     Command(
         name="demo",
@@ -196,5 +212,17 @@ COMMANDS = (
         ),
         add_arguments=_add_labels_arguments,
         run=_run_labels,
+    ),
+    Command(
+        name="validate",
+        summary="find every problem of configurations, ConfigMaps and manifests",
+        description=(
+            "Checks configuration files, ConfigMaps, manifests and rendered charts (helm template "
+            "NAME CHART | gpu-node validate -) by the rules of the programs that read them, and "
+            "tells every problem with file, line and key. The exit code is 1 if there is any "
+            "error, or with --strict any warning."
+        ),
+        add_arguments=_add_validate_arguments,
+        run=_run_validate,
     ),
 )
