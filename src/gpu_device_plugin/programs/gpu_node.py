@@ -151,6 +151,8 @@ def _run_labels(given: argparse.Namespace) -> int:
 
 def _add_validate_arguments(parser: argparse.ArgumentParser) -> None:
     from gpu_device_plugin.programs.gpu_node_validate import (  # noqa: PLC0415 - as below
+def _add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_doctor import (  # noqa: PLC0415 - as below
         add_arguments,
     )
 
@@ -163,9 +165,28 @@ def _run_validate(given: argparse.Namespace) -> int:
     )
 
     return run_validate(given)
+def _run_doctor(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_doctor import (  # noqa: PLC0415 - for this command
+        run_doctor,
+    )
+
+    return run_doctor(given)
 
 
 COMMANDS = (
+    Command(
+        name="doctor",
+        summary="find what is wrong with this node, and what to do about it",
+        description=(
+            "Looks at everything that GPUs on a node depend on: driver, NVML, container runtime, "
+            "kubelet, Kubernetes, MPS, limits and rights of the system, configuration. Each check "
+            "has a verdict, what was seen, and the next step. Nothing is changed. Works on the "
+            "host as root, inside the plugin's pod, and with --host-root in a debug pod. The exit "
+            "code is 0 if nothing has failed, 1 if something has, 2 if the options make no sense."
+        ),
+        add_arguments=_add_doctor_arguments,
+        run=_run_doctor,
+    ),
     Command(
         name="demo",
         summary="watch the plugin at work on a simulated DGX",
