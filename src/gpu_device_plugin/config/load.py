@@ -86,12 +86,12 @@ def load(
             elif decoded:
                 origins[option.config_path] = decoded.places[folded(option.config_path)]
     flags["nvidia_dev_root"] = flags.get("nvidia_dev_root") or flags.get("nvidia_driver_root")
-    if parsed.program is not Program.GPU_FEATURE_DISCOVERY:
+    if parsed.program not in {Program.GPU_FEATURE_DISCOVERY, Program.AGENT}:
         flags["gfd"] = None
     _refuse_more_than_one_with_mps(values)
     config, changes = disable_customisation(build(SCHEMA, values), file)
     warnings = [*(decoded.warnings if decoded else ()), *changes, *_hidden(config, file)]
-    if parsed.program is Program.DEVICE_PLUGIN:
+    if parsed.program in {Program.DEVICE_PLUGIN, Program.AGENT}:
         warnings += _without_devices(config.flags.plugin, origins)
     places = decoded.places if decoded else {}
     return Loaded(config, tuple(warnings), origins, places, file)

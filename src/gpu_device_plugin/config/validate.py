@@ -149,6 +149,35 @@ def problems_for_manager(parsed: Parsed) -> Iterator[UsageError]:
             )
 
 
+def validate_agent(parsed: Parsed) -> None:
+    """Checks that gpu-node agent has been told all it must know to follow a label.
+
+    Unlike in config-manager, a fallback strategy that is none is an error even if it is not
+    reached.
+
+    Raises:
+        UsageError: names the first option that is missing or wrong.
+    """
+    if not parsed.text("config-file-srcdir"):
+        return
+    spec = PROGRAMS[Program.AGENT]
+    for name in ("node-name", "node-label"):
+        if not parsed.text(name):
+            option = spec.option(name)
+            raise UsageError(
+                f"invalid {name}: must not be empty where --config-file-srcdir "
+                "(CONFIG_FILE_SRCDIR) is set",
+                f"set {choices(option.settings)}",
+            )
+    option = spec.option("fallback-strategies")
+    for strategy in parsed.strings(option.name):
+        if strategy not in option.allowed:
+            raise UsageError(
+                f"invalid {option.name}: {quote(strategy)} is not one",
+                f"allowed: {', '.join(option.allowed)}; set by {choices(option.settings)}",
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class _Checks:
     """Makes the errors of one program."""

@@ -44,15 +44,12 @@ def serve(parsed: Parsed) -> None:
     log.info("starting nvidia-device-plugin v%s", __version__)
     kubelet = KubeletSocket(parsed.text("kubelet-socket"))
     directory = parsed.text("plugin-directory")
-    _check_directories(kubelet, directory)
+    check_directories(kubelet, directory)
     port = prepare_port(parsed)
     reader = NodeReader(
         load_config=lambda: load_with_origins(parsed),
         open_backend=lambda config: open_backend(parsed, config),
-        cdi=CdiSettings(
-            feature_flags=parsed.strings("cdi-feature-flags"),
-            disabled_hooks=parsed.strings("cdi-disable-hooks"),
-        ),
+        cdi=cdi_settings(parsed),
     )
 
     async def supervise() -> None:
@@ -73,6 +70,14 @@ def serve(parsed: Parsed) -> None:
     asyncio.run(supervise())
 
 
+def cdi_settings(parsed: Parsed) -> CdiSettings:
+    """What the options say of CDI specifications."""
+    return CdiSettings(
+        feature_flags=parsed.strings("cdi-feature-flags"),
+        disabled_hooks=parsed.strings("cdi-disable-hooks"),
+    )
+
+
 def open_backend(parsed: Parsed, config: Config) -> Backend:
     """The simulated node where one is asked for, else what the platform calls for."""
     profile = parsed.text("simulate")
@@ -86,7 +91,7 @@ def open_backend(parsed: Parsed, config: Config) -> Backend:
     )
 
 
-def _check_directories(kubelet: KubeletSocket, plugin_directory: str) -> None:
+def check_directories(kubelet: KubeletSocket, plugin_directory: str) -> None:
     """Names a directory that cannot be used before anything else goes wrong over it."""
     if kubelet.is_wanted and not os.path.isdir(kubelet.directory):
         raise ConfigError(

@@ -34,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Runs a subcommand; its exit code, or 2 if there is no such one."""
+    if argv[:1] == [AGENT]:
+        # Its options have the grammar of the programs that it stands for.
+        return _run_agent(argv[1:])
     parser = make_parser()
     given, rest = parser.parse_known_args(argv)
     if rest and not given.takes_options_of_plugin:
@@ -151,8 +154,6 @@ def _run_labels(given: argparse.Namespace) -> int:
 
 def _add_validate_arguments(parser: argparse.ArgumentParser) -> None:
     from gpu_device_plugin.programs.gpu_node_validate import (  # noqa: PLC0415 - as below
-def _add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
-    from gpu_device_plugin.programs.gpu_node_doctor import (  # noqa: PLC0415 - as below
         add_arguments,
     )
 
@@ -165,6 +166,16 @@ def _run_validate(given: argparse.Namespace) -> int:
     )
 
     return run_validate(given)
+
+
+def _add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_doctor import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
 def _run_doctor(given: argparse.Namespace) -> int:
     from gpu_device_plugin.programs.gpu_node_doctor import (  # noqa: PLC0415 - for this command
         run_doctor,
@@ -172,6 +183,22 @@ def _run_doctor(given: argparse.Namespace) -> int:
 
     return run_doctor(given)
 
+
+def _run_agent(argv: Sequence[str]) -> int:
+    from gpu_device_plugin.programs.entry import hold_signals  # noqa: PLC0415 - for this command
+
+    hold_signals()
+    from gpu_device_plugin.programs.gpu_node_agent import run_agent  # noqa: PLC0415 - as above
+
+    return run_agent(argv)
+
+
+def _no_arguments(parser: argparse.ArgumentParser) -> None:
+    """For a command that parses its own."""
+    del parser
+
+
+AGENT = "agent"
 
 COMMANDS = (
     Command(
@@ -245,5 +272,12 @@ COMMANDS = (
         ),
         add_arguments=_add_validate_arguments,
         run=_run_validate,
+    ),
+    Command(
+        name=AGENT,
+        summary="serve the devices of this node, label it, follow its configuration",
+        description="See gpu-node agent --help.",
+        add_arguments=_no_arguments,
+        run=lambda _: _run_agent(()),
     ),
 )
