@@ -21,6 +21,7 @@ from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
 from gpu_device_plugin.plugin.node import NodeReader
 from gpu_device_plugin.plugin.supervisor import Supervisor
 from gpu_device_plugin.programs.common import load_with_origins, run_program
+from gpu_device_plugin.status.reporting import health_reporting
 
 log = logging.getLogger(__name__)
 
@@ -50,12 +51,16 @@ def serve(parsed: Parsed) -> None:
     )
 
     async def supervise() -> None:
-        await Supervisor(
+        reports = health_reporting(parsed, Program.DEVICE_PLUGIN)
+        supervisor = Supervisor(
             reader,
             kubelet,
             socket_directory=directory,
             rescan_seconds=parsed.integer("rescan-interval") / 1e9,
-        ).run()
+            tell=reports.tell,
+        )
+        async with reports.running(supervisor.observe):
+            await supervisor.run()
 
     asyncio.run(supervise())
 
