@@ -259,12 +259,7 @@ class ObjectStore:
                 raise Refusal(422, f"metadata.labels: Invalid value: {key}={value!r}")
         if place.kind == "Event":
             _check_event(place, item)
-        owners = metadata.get("ownerReferences") or []
-        for owner in owners:
-            if not all(owner.get(key) for key in ("apiVersion", "kind", "name", "uid")):
-                raise Refusal(422, "metadata.ownerReferences: a member is missing")
-        if sum(bool(owner.get("controller")) for owner in owners) > 1:
-            raise Refusal(422, "metadata.ownerReferences: only one can be the controller")
+        _check_owners(metadata.get("ownerReferences") or [])
 
     def _write(self, kind: str, path: str, item: Json) -> Json:
         self._note(kind, path, item)
@@ -276,6 +271,14 @@ class ObjectStore:
         item["metadata"]["resourceVersion"] = str(self.version)
         self.events.append(Event(self.version, kind, path, copy.deepcopy(item)))
         self.changed.notify_all()
+
+
+def _check_owners(owners: list[Json]) -> None:
+    for owner in owners:
+        if not all(owner.get(key) for key in ("apiVersion", "kind", "name", "uid")):
+            raise Refusal(422, "metadata.ownerReferences: a member is missing")
+    if sum(bool(owner.get("controller")) for owner in owners) > 1:
+        raise Refusal(422, "metadata.ownerReferences: only one can be the controller")
 
 
 def _check_event(place: Place, item: Json) -> None:

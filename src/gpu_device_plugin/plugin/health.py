@@ -201,9 +201,9 @@ def apply_event(
         tell: hears what has come of it.
     """
     if event.kind is HealthKind.MONITOR_READY:
-        return _end_of_blindness(boards, Severity.PROVISIONAL)
+        return _end_of_blindness(boards, Severity.PROVISIONAL, None, tell)
     if event.kind is HealthKind.MONITORABLE:
-        return _end_of_blindness(boards, Severity.UNWATCHABLE, event.uuid)
+        return _end_of_blindness(boards, Severity.UNWATCHABLE, event.uuid, tell)
     meaning = event.reason if event.xid is None else describe_xid(event.xid)
     turn, devices = _act(event, policy, list(boards), now, meaning)
     tell(
@@ -264,13 +264,18 @@ def _severity(event: HealthEvent, action: XidAction) -> Severity:
 
 
 def _end_of_blindness(
-    boards: Iterable[DeviceBoard], severity: Severity, uuid: str | None = None
+    boards: Iterable[DeviceBoard], severity: Severity, uuid: str | None, tell: Listener
 ) -> bool:
     """Nothing was known against devices that merely were not watched."""
-    changed = False
+    changed = list[tuple[str, str]]()
     for board in boards:
         devices = [d for d in board.ailing(severity) if uuid in {None, d.gpu_uuid}]
         for device in board.mark_healthy(devices):
-            changed = True
-            log.info("healthy again, since it is watched: device=%s", device.id)
-    return changed
+            changed.append((board.resource.name, device.id))
+            log.info(
+                "healthy again, since it is watched resource=%s device=%s",
+                *(board.resource.name, device.id),
+            )
+    if changed:
+        tell(HealthChanged(Turn.HEALTHY, uuid or "", "watched", "watched", devices=tuple(changed)))
+    return bool(changed)

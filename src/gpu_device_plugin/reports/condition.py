@@ -128,11 +128,6 @@ class ConditionKeeper:
                 self._state = str(condition.get("status") or "")
                 self._since = str(condition.get("lastTransitionTime") or "")
 
-    @property
-    def state(self) -> str:
-        """The status that the node has; empty if it is not known."""
-        return self._state
-
     def wait(self, verdict: Verdict, now: float) -> float:
         """Seconds until a verdict has to be written.
 

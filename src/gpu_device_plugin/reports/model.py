@@ -68,7 +68,3 @@ class NodeHealth:
     gpus: tuple[GpuHealth, ...] = ()
     unreadable: Mapping[int, str] = field(default_factory=dict)
     """GPUs that the driver counts and that never could be read: index and reason."""
-
-    def gpu(self, uuid: str) -> GpuHealth | None:
-        """The GPU with that UUID."""
-        return next((gpu for gpu in self.gpus if gpu.uuid == uuid), None)

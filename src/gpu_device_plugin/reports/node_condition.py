@@ -59,6 +59,8 @@ class ConditionReporter:
         self._wake = asyncio.Event()
         self._trouble = Trouble("changes of the node's condition", RULE)
         self._has_learned = False
+        self._shown: State | None = None
+        """What the node may say by now; an attempt that is cut short may have been carried out."""
         self._unsure_since: float | None = None
 
     def tell(self, happening: Happening) -> None:
@@ -81,7 +83,7 @@ class ConditionReporter:
 
     async def finish(self, api: Api) -> None:
         """Nobody watches any more. A GPU that was broken is not mended by that, so false stays."""
-        if self._keeper.state == State.TRUE and not self._trouble:
+        if self._shown is State.TRUE and not self._trouble:
             await self._try(api, STOPPED)
 
     def _settled(self, now: float) -> Verdict | None:
@@ -102,6 +104,7 @@ class ConditionReporter:
         try:
             await self._learn(api)
             body = self._keeper.body(verdict, self._clock.wall())
+            self._shown = verdict.state
             await api.patch(self._target, body, PatchKind.STRATEGIC)
         except KubeError as error:
             return self._trouble.met(error)
