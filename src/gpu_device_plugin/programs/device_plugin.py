@@ -23,6 +23,8 @@ from gpu_device_plugin.plugin.node import NodeReader
 from gpu_device_plugin.plugin.supervisor import Supervisor
 from gpu_device_plugin.programs.common import load_with_origins, run_program
 from gpu_device_plugin.programs.listening import prepare_port
+from gpu_device_plugin.status.reporting import health_reporting
+from gpu_device_plugin.telemetry import everyone
 
 if TYPE_CHECKING:
     from gpu_device_plugin.status.reporter import Reporter
@@ -53,18 +55,19 @@ def serve(parsed: Parsed) -> None:
     )
 
     async def supervise() -> None:
+        reports = health_reporting(parsed, Program.DEVICE_PLUGIN)
         supervisor = Supervisor(
             reader,
             kubelet,
             socket_directory=directory,
             rescan_seconds=parsed.integer("rescan-interval") / 1e9,
-            tell=port.tell,
+            tell=everyone(port.tell, reports.tell),
         )
 
         def describe(reporter: Reporter) -> None:
             reporter.observe = supervisor.observe
 
-        async with port.open(describe):
+        async with port.open(describe), reports.running(supervisor.observe):
             await supervisor.run()
 
     asyncio.run(supervise())
