@@ -284,5 +284,5 @@ def _end_of_blindness(
                 *(board.resource.name, device.id),
             )
     if back:
-        tell(HealthChanged(Turn.HEALTHY, uuid or "", "watched", "watched", devices=tuple(back)))
+        tell(HealthChanged(Turn.HEALTHY, uuid or "", "watched", devices=tuple(back)))
     return bool(back)
