@@ -355,7 +355,7 @@ def test_mig_devices_that_change_change_devices_and_labels(alone):
             assert "mig-1g.5gb.count" not in alone.labels()
             alone.happens("mig 0 1g.5gb,1g.5gb")
             await kubelet.until(lambda view: view.resource(mig).allocatable == 2, "MIG devices")
-            await alone.says(**{"mig_1g__5gb__count": "2"})
+            await alone.says(mig_1g__5gb__count="2")
             await alone.shows(kubelet, 7)
             alone.happens("mig 0 off")
             await alone.shows(kubelet, 8, gpu__count="8")

@@ -49,10 +49,9 @@ def test_sections_of_plugin_and_labeller_are_both_loaded() -> None:
     assert flags.gfd.output_file == "/x"
 
 
-def test_a_list_of_strategies_without_effect_is_warned_of_as_by_the_plugin() -> None:
-    parsed = parse(Program.AGENT, ["--device-list-strategy="], {})
-    warnings = load(parsed).warnings
-    assert any("containers get no devices" in str(warning) for warning in warnings)
+def test_what_has_no_effect_is_warned_of_as_by_the_plugin() -> None:
+    parsed = parse(Program.AGENT, ["--device-list-strategy=cdi-cri", "--pass-device-specs"], {})
+    assert any("without effect with CDI" in str(warning) for warning in load(parsed).warnings)
 
 
 @pytest.mark.parametrize(
