@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from gpu_device_plugin.config.grammar import Parsed
+from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.logs import LogTail
 from gpu_device_plugin.programs.listening import Describe
-from gpu_device_plugin.status.endpoints import TEXT_PAGE, Metrics, Page, make_routes
+from gpu_device_plugin.status.endpoints import TEXT_PAGE, Endpoint, Metrics, Page, make_routes
 from gpu_device_plugin.status.reporter import Reporter
 from gpu_device_plugin.telemetry import Listener, nobody
 from gpu_device_plugin.web.address import read_address
@@ -23,9 +24,6 @@ ADDRESS = "--metrics-address (GPU_NODE_METRICS_ADDRESS)"
 
 class OpenPort:
     """What the options ask for."""
-
-    tell: Listener = staticmethod(nobody)
-    """To be told what happens."""
 
     def __init__(self, parsed: Parsed) -> None:
         """Reads the options and the files that they name.
@@ -50,8 +48,26 @@ class OpenPort:
             simulated=str(parsed.values.get("simulate", "")),
             tail=LogTail(),
         )
+        self.tell: Listener = nobody
+        """To be told what happens."""
         self._metrics: Metrics | None = None
+        if Endpoint.METRICS in self._endpoints:
+            self._count(parsed.program)
         self._page: Page = TEXT_PAGE
+
+    def _count(self, program: Program) -> None:
+        """Counts from now on what metrics tell of a program."""
+        from gpu_device_plugin.status.metrics import Metrics, Part  # noqa: PLC0415 - 14 MB
+
+        parts = {
+            Program.DEVICE_PLUGIN: (Part.PLUGIN,),
+            Program.GPU_FEATURE_DISCOVERY: (Part.LABELS,),
+            Program.CONFIG_MANAGER: (Part.PROFILES,),
+            Program.MPS_CONTROL_DAEMON: (Part.MPS,),
+            Program.AGENT: (Part.PLUGIN, Part.LABELS, Part.PROFILES),
+        }
+        metrics = Metrics(self._reporter, parts[program])
+        self.tell, self._metrics = metrics.hear, metrics
 
     @asynccontextmanager
     async def open(self, describe: Describe) -> AsyncIterator[None]:
