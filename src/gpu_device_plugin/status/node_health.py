@@ -18,6 +18,7 @@ _WATCHING: Mapping[WatchState, Watching] = {
     WatchState.OFF: Watching.OFF,
     WatchState.SILENT: Watching.OFF,
     WatchState.BLIND: Watching.BLIND,
+    WatchState.HELD: Watching.BLIND,
     WatchState.FAILED: Watching.BLIND,
 }
 
