@@ -41,7 +41,7 @@ class AgentStage:
 
     def __post_init__(self) -> None:
         for directory in (self.source, self.sockets, self.file.parent):
-            directory.mkdir()
+            directory.mkdir(parents=True)
         self.events.touch()
         given = self.environ
         self.environ = {
