@@ -14,6 +14,8 @@ from support.aio import run, until
 from support.apiserver import ApiServer
 from support.serving import GPU
 
+from gpu_device_plugin.programs import gpu_node
+
 SOON = "import gpu_device_plugin.agent.agent as agent; agent.FIRST_SIGHT_SECONDS = 0.3"
 SHARED = {"gpu__product": "Tesla-T4-SHARED", "gpu__replicas": "4"}
 WHOLE = {"gpu__product": "Tesla-T4", "gpu__replicas": "1"}
@@ -210,10 +212,33 @@ def test_what_does_not_fit_at_the_start_is_labelled_and_offers_nothing(stage):
             await until(lambda: stage.labels().get("gpu.product", "").endswith("-MIG-INVALID"))
             assert not kubelet.view().registrations
             await kubelet.restart()
-            await process.logged("the last good configuration stays in force")
+            await process.logged(lambda log: log.count("nothing is offered until this") == 2)
             stage.label("default")
             await kubelet.until(lambda view: view.registrations == 1, "devices")
             await until(lambda: "INVALID" not in stage.labels()["gpu.product"])
+
+    run(work())
+
+
+def test_what_is_missing_and_no_hardware_is_looked_for_again(alone):
+    """Two pods of the original would be started again and again until it is there."""
+    channels = alone.root / "driver" / "dev" / "nvidia-caps-imex-channels"
+    quick = "import gpu_device_plugin.agent.agent as agent; agent.INIT_RETRY_SECONDS = 0.05"
+    arguments = (
+        "--imex-channel-ids=0",
+        "--imex-required",
+        f"--driver-root-ctr-path={alone.root / 'driver'}",
+    )
+    (alone.root / "driver" / "dev").mkdir(parents=True)
+
+    async def work():
+        async with alone.running(*arguments, before=quick) as (kubelet, process):
+            await process.logged("nothing is offered until this is mended: IMEX channel 0")
+            await alone.says(gpu__count="4")
+            assert not kubelet.view().registrations
+            channels.mkdir()
+            (channels / "channel0").symlink_to("/dev/null")
+            await alone.shows(kubelet, 4)
 
     run(work())
 
@@ -454,6 +479,18 @@ def test_an_api_that_does_not_answer_does_not_hold_devices_up(stage):
     run(work())
 
 
+def test_an_api_that_cannot_be_asked_does_not_stop_devices(alone):
+    alone.environ |= {"USE_NODE_FEATURE_API": "true", "KUBECONFIG": "/nowhere/kubeconfig"}
+
+    async def work():
+        async with alone.running() as (kubelet, process):
+            await alone.shows(kubelet, 4)
+            await process.logged("/nowhere/kubeconfig")
+            assert process.process.returncode is None
+
+    run(work())
+
+
 def test_labels_can_be_left_to_another(stage):
     stage.label("ts4")
 
@@ -517,3 +554,13 @@ def test_a_file_beside_a_label_is_said_to_have_no_effect(stage):
             assert "CONFIG_FILE: without effect" in process.log
 
     run(work())
+
+
+def test_the_agent_has_a_help_and_a_version_of_its_own(capsys):
+    assert gpu_node.run(["agent", "--help"]) == 0
+    assert "--config-file-srcdir DIR" in capsys.readouterr().out
+    assert gpu_node.run(["agent", "-version"]) == 0
+    assert capsys.readouterr().out.startswith("GPU Node Agent version v")
+    with pytest.raises(SystemExit):
+        gpu_node.run(["--help"])
+    assert "serve the devices of this node" in capsys.readouterr().out

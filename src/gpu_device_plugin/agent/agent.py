@@ -16,6 +16,7 @@ from gpu_device_plugin.agent.configurations import Configurations
 from gpu_device_plugin.agent.labeller import Labeller
 from gpu_device_plugin.labels.reports import SaidOnce
 from gpu_device_plugin.labels.service import REPEATING_LOGGERS, wait_for
+from gpu_device_plugin.plugin.companions import INIT_RETRY_SECONDS
 from gpu_device_plugin.plugin.node import Node
 from gpu_device_plugin.plugin.observation import Observation, Reload
 from gpu_device_plugin.plugin.supervisor import Supervisor
@@ -146,6 +147,7 @@ class Agent:
         if self._stop.is_set():
             return
         self._begin("configuration", self._follow_configuration)
+        self._begin("plan", self._try_again)
         if self._labeller is not None:
             self._begin("labels", self._labeller.run)
         await self._supervisor.serve(self._stop)
@@ -170,6 +172,17 @@ class Agent:
             await self._something()
             asked, self._is_asked = self._is_asked, False
             if await self._configurations.look(anew=asked) or asked:
+                self._supervisor.reload()
+
+    async def _try_again(self) -> None:
+        """Looks again and again whether GPUs can be offered that could not be as configured.
+
+        What is missing need not be hardware that a rescan sees: an IMEX channel, a directory.
+        """
+        while True:
+            await asyncio.sleep(INIT_RETRY_SECONDS)
+            node = self._supervisor.observe().node
+            if node is not None and node.plan_problem and await self._configurations.fits(node):
                 self._supervisor.reload()
 
     async def _something(self) -> None:

@@ -179,6 +179,14 @@ class Configurations:
         if self._wanted is handed:
             self._keep(error, handed.candidate.profile.name)
 
+    async def fits(self, node: Node) -> bool:
+        """Whether the configuration of a node fits its hardware, as it may not have done before."""
+        try:
+            await in_thread("configuration", lambda: self._check(node.loaded, node.inventory))
+        except UserError:
+            return False
+        return True
+
     def _put_in_force(self, applicable: Applicable) -> None:
         self._in_force = applicable
         profile = applicable.candidate.profile
