@@ -168,8 +168,7 @@ class LabelService:
             fresh = await in_thread("configure", self._configure)
             validate_mig_strategy(fresh.config, fresh.origins)
         except UserError as error:
-            log.error("%s", error)
-            log.error("the last good configuration stays in force")
+            log.error("%s; the last good configuration stays in force", error)
             return work
         await work.output.close()
         if work.output.place != fresh.output.place:

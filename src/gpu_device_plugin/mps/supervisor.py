@@ -108,8 +108,7 @@ class MpsSupervisor:
         try:
             wanted = await in_thread("read", self._read)
         except UserError as error:
-            log.error("%s", error)
-            log.error("the last good configuration stays in force")
+            log.error("%s; the last good configuration stays in force", error)
             return
         if wanted.problem and self._keepers:
             log.error("%s; the daemons go on as they are", wanted.problem)
@@ -138,10 +137,10 @@ class MpsSupervisor:
             del self._keepers[keeper.spec.resource]
         for name, spec in specs.items():
             if name in self._keepers:
-                log.info("resource=%s nothing changes for its daemon", name)
+                log.info("nothing changes for its daemon resource=%s", name)
                 continue
             for warning in spec.warnings:
-                log.warning("resource=%s %s", name, warning)
+                log.warning("%s resource=%s", warning, name)
             keeper = self._keepers[name] = DaemonKeeper(spec, self._around, self._wake.set)
             keeper.start()
         if not specs and not wanted.problem:
