@@ -238,6 +238,12 @@ MATRIX: dict[str, dict[str, Any]] = {
         "networkPolicy": {"enabled": True},
     },
     # Metrics and probes.
+    "health reports": {"reportHealth": ["events", "node-condition"]},
+    "health reports: events, and metrics": {
+        "reportHealth": ["events"],
+        "metrics": {"enabled": True},
+        "networkPolicy": {"enabled": True},
+    },
     "metrics": {"metrics": {"enabled": True}, "gfd": {"enabled": True}},
     "metrics without pages and pods": {
         "metrics": {"enabled": True, "statusPage": False, "podResources": {"enabled": False}},

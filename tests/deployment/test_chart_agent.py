@@ -72,6 +72,7 @@ def test_it_is_told_what_both_were_told() -> None:
         "deviceListStrategy": ["volume-mounts", "cdi-cri"],
         "failOnInitError": False,
         "logFormat": "json",
+        "reportHealth": ["events", "node-condition"],
         "metrics": {"enabled": True},
         "config": {"name": "mine"},
     }
@@ -169,6 +170,7 @@ def test_rights_and_tokens_are_for_what_it_does() -> None:
     labelled = with_agent(gfd={"enabled": True})
     assert rights(labelled) == ([], [account])
     assert has_token(labelled)
+    assert has_token(with_agent(reportHealth=["events"]))
     in_a_file = with_agent(gfd={"enabled": True, "useNodeFeatureAPI": False})
     assert rights(in_a_file) == ([], [])
     assert not has_token(in_a_file)
@@ -199,6 +201,7 @@ def test_the_network_lets_it_through_as_far_as_needed() -> None:
     assert policy()["egress"] == []
     assert policy(gfd={"enabled": True})["egress"]
     assert policy(config={"name": "mine"})["egress"]
+    assert policy(reportHealth=["events"])["egress"]
     (ingress,) = policy(metrics={"enabled": True})["ingress"]
     assert ingress["ports"] == [{"protocol": "TCP", "port": 9440}]
 

@@ -7,7 +7,7 @@
 
 {{/* "true" if it talks to the Kubernetes API. */}}
 {{- define "gpu-device-plugin.agentAsks" -}}
-{{- if or (include "gpu-device-plugin.configMap" .) (and .Values.gfd.enabled (include "gpu-device-plugin.publishesNodeFeature" .)) }}true{{ end }}
+{{- if or .Values.reportHealth (include "gpu-device-plugin.configMap" .) (and .Values.gfd.enabled (include "gpu-device-plugin.publishesNodeFeature" .)) }}true{{ end }}
 {{- end }}
 
 {{/* As a list: variables of devicePlugin and gfd, each once, and its own. */}}
