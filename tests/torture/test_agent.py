@@ -52,7 +52,8 @@ class Model:
         if kind == "label":
             self.value = choice.choice(["a", "b", None, "typo"])
             self.stage.label(self.value)
-        elif kind == "contents":
+        elif kind == "contents" and self.value != "typo":
+            # Whether a typo is noticed before or after that makes a difference.
             self.replicas[choice.choice(["a", "b"])] = choice.randint(1, 9)
             self.write()
         elif kind == "same":
