@@ -165,6 +165,22 @@ def _run_validate(given: argparse.Namespace) -> int:
     return run_validate(given)
 
 
+def _add_explain_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_explain import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+def _run_explain(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_explain import (  # noqa: PLC0415 - for this command
+        run_explain,
+    )
+
+    return run_explain(given)
+
+
 COMMANDS = (
     Command(
         name="demo",
@@ -224,5 +240,18 @@ COMMANDS = (
         ),
         add_arguments=_add_validate_arguments,
         run=_run_validate,
+    ),
+    Command(
+        name="explain",
+        summary="tell what the node offers with a configuration, and why",
+        description=(
+            "Tells which resources, devices, CDI names and labels result from a configuration on "
+            "this node or on a simulated one, and which line, flag, variable or rule is the cause "
+            "of each. With --request, what a container would get; with --diff, what another "
+            "configuration would change. Nothing is written or registered. The exit code is 1 if "
+            "the node or the configuration cannot be used."
+        ),
+        add_arguments=_add_explain_arguments,
+        run=_run_explain,
     ),
 )
