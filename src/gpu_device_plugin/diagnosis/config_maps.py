@@ -61,7 +61,7 @@ def _bytes(value: Value, section: str) -> bytes | None:
     if section == "data":
         return value.text.encode("utf-8", "surrogatepass")
     try:
-        return base64.b64decode(value.text, validate=False)
+        return base64.b64decode("".join(value.text.split()), validate=True)
     except (binascii.Error, ValueError):
         return None
 
@@ -192,8 +192,8 @@ def directory_of(container: Container, mount: Mount, library: Library) -> Direct
         found = library.find(name, container.pod.object.namespace)
         if found is None:
             message = f"not checked: the ConfigMap {name} is not among what was given"
-            place = reference.place
-            findings.append(Finding(Severity.NOTE, place, message, "", container.title))
+            title = container.pod.object.title
+            findings.append(Finding(Severity.NOTE, reference.place, message, "", title))
             continue
         for file, key in Volume.files_of(reference, list(found.entries)).items():
             if key in found.entries:
@@ -202,7 +202,8 @@ def directory_of(container: Container, mount: Mount, library: Library) -> Direct
                 message = f"the ConfigMap {name} has no key {key}"
                 place = reference.get("items").place
                 hint = f"there are {', '.join(found.entries)}"
-                findings.append(Finding(Severity.ERROR, place, message, hint, container.title))
+                title = container.pod.object.title
+                findings.append(Finding(Severity.ERROR, place, message, hint, title))
     is_complete = all(finding.severity is Severity.ERROR for finding in findings)
     return Directory(files, tuple(findings), is_complete)
 

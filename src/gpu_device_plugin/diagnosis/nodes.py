@@ -31,6 +31,9 @@ _KEY = re.compile(
     r"((?:flags|resources|sharing|imex|extensions)[A-Za-z.\[\]0-9]*): (.*)", re.DOTALL
 )
 
+_ABOUT = re.compile(r"(?:(?:sharing|replicas) of )?(nvidia\.com/[a-z0-9.-]*[a-z0-9])")
+"""The resource that a message begins with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -159,4 +162,9 @@ def place_in(loaded: Loaded, text: str) -> tuple[Place, str]:
         return loaded.origin(found[1]) or Place(loaded.file, path=found[1]), found[2]
     if "MIG strategy" in text:
         return loaded.origin("flags.migStrategy") or Place(loaded.file), text
+    section = "sharing.timeSlicing" if loaded.config.sharing.mps is None else "sharing.mps"
+    for number, entry in enumerate(loaded.config.sharing.replicated.resources):
+        about = _ABOUT.match(text)
+        if about is not None and about[1] in {entry.name, entry.shared_name}:
+            return loaded.origin(f"{section}.resources[{number}]") or Place(loaded.file), text
     return Place(loaded.file), text

@@ -140,6 +140,10 @@ def _warnings(line: CommandLine, parsed: Parsed) -> Iterator[Finding]:
             place = item.get("value").place
             message = f"the value of {item.get('name').text} is not a text"
             yield Finding(Severity.ERROR, place, message, "put it in quotes", title)
+    for word in line.arguments:
+        if not isinstance(word.value.scalar, str):
+            message = f"the argument {word.text} is not a text"
+            yield Finding(Severity.ERROR, word.value.place, message, "put it in quotes", title)
     if ignored := parsed.ignored():
         word = line.arguments[len(line.arguments) - len(parsed.arguments)]
         yield Finding(Severity.WARNING, word.value.place, ignored, "", title)
