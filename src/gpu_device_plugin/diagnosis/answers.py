@@ -15,7 +15,7 @@ from gpu_device_plugin.errors import InitError, RequestError, UserError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.model import Inventory, Links
 from gpu_device_plugin.hardware.roots import find_dev_root
-from gpu_device_plugin.imex import find_channels
+from gpu_device_plugin.imex import ImexChannel, find_channels
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
 from gpu_device_plugin.mps.names import PIPE_VARIABLE
 from gpu_device_plugin.plugin.cdi import cdi_injector, cdi_options
@@ -72,6 +72,8 @@ class Answer:
     """The devices that the plugin prefers if all are free."""
     parts: tuple[Part, ...] = ()
     problem: str = ""
+    note: str = ""
+    """What cannot be told here, and why."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -80,6 +82,7 @@ class Answer:
             "size": self.request.size,
             "devices": list(self.ids),
             "problem": self.problem or None,
+            "note": self.note or None,
             "parts": [
                 {
                     "kind": part.kind,
@@ -124,10 +127,12 @@ class Answering:
             resource = self._find(request.resource)
             ids = self._prefer(resource, request.size)
             devices = requested_devices(resource, ids)
-            response = make_response(self._settings(), resource, devices)
+            features, note = self._features()
+            response = make_response(self._settings(features), resource, devices)
         except UserError as error:
             return Answer(request, problem=str(error))
-        return Answer(request, tuple(ids), tuple(self._parts(resource, response)))
+        parts = tuple(self._parts(resource, response))
+        return Answer(request, tuple(ids), parts, note=note)
 
     def _find(self, name: str) -> Resource:
         for resource in self.plan.resources:
@@ -159,17 +164,28 @@ class Answering:
         except InitError as error:
             return Links(problems=(str(error),))
 
-    def _settings(self) -> AllocationSettings:
+    def _channels(self) -> tuple[ImexChannel, ...]:
+        imex = self.config.imex
+        dev_root = find_dev_root(self.config.flags.plugin.container_driver_root or "/")
+        return find_channels(imex.channel_ids, dev_root, required=imex.required)
+
+    def _features(self) -> tuple[tuple[str, ...], str]:
+        """The CDI names of features that every container gets, or why they are not known."""
+        flags = self.config.flags
+        wanted = flags.gdrcopy_enabled or flags.gds_enabled or flags.mofed_enabled
+        if not wanted or not self.config.uses_cdi():
+            return (), ""
+        try:
+            options = cdi_options(self.config, self.cdi, self.inventory, self._channels())
+            return tuple(additional_devices(generate(options, self.inventory))), ""
+        except UserError as error:
+            return (), f"CDI names of GDRCopy, GDS and MOFED are not known here: {error}"
+
+    def _settings(self, features: tuple[str, ...]) -> AllocationSettings:
         config = self.config
-        dev_root = find_dev_root(config.flags.plugin.container_driver_root or "/")
-        channels = find_channels(config.imex.channel_ids, dev_root, required=config.imex.required)
+        channels = self._channels()
         injectors: list[Injector] = []
         if config.uses_cdi():
-            flags = config.flags
-            features: list[str] = []
-            if flags.gdrcopy_enabled or flags.gds_enabled or flags.mofed_enabled:
-                options = cdi_options(config, self.cdi, self.inventory, channels)
-                features += additional_devices(generate(options, self.inventory))
             injectors.append(cdi_injector(config, channels, features))
         if config.uses_mps():
             injectors.append(mps_injector(config))

@@ -94,6 +94,8 @@ def _answer_lines(answers: Sequence[Answer], colours: Colours) -> Iterator[str]:
         for part in answer.parts:
             value = f"{part.name}={part.value}" if part.value else part.name
             yield one_line(f"{_INDENT}{part.kind} {value}: {part.cause}")
+        if answer.note:
+            yield one_line(f"{_INDENT}{answer.note}")
 
 
 def difference_lines(
