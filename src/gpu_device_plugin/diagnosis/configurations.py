@@ -40,11 +40,6 @@ class Checked:
     loaded: Loaded | None = None
     """Made of what is right in it; None if nothing can be read."""
 
-    @property
-    def has_errors(self) -> bool:
-        """Whether the program would not take it."""
-        return any(finding.severity is Severity.ERROR for finding in self.findings)
-
 
 def check_file(source: Source, programs: Iterable[Program] = READERS) -> list[Finding]:
     """What the programs say about a configuration of which no more is known."""
@@ -97,11 +92,18 @@ def check(source: Source, parsed: Parsed) -> Checked:
     return Checked(tuple(findings), loaded)
 
 
-def check_without_file(parsed: Parsed) -> tuple[Loaded, list[ConfigError]]:
-    """The configuration of a program that has no file, and what is wrong with it."""
+def check_without_file(parsed: Parsed) -> Checked:
+    """Looks at the options of a program whose file is not known; no place has a file."""
     parsed = replace(parsed, values={**parsed.values, "config-file": ""})
     loaded = load(parsed)
-    return loaded, list(semantic_errors(parsed, loaded.config, loaded.origins))
+    findings = [
+        Finding(Severity.WARNING, warning.place, warning.message, warning.hint)
+        for warning in loaded.warnings
+    ]
+    for error in semantic_errors(parsed, loaded.config, loaded.origins):
+        place, what = what_of(error)
+        findings.append(Finding(Severity.ERROR, place or Place(), what, error.hint))
+    return Checked(tuple(findings), loaded)
 
 
 def semantic_errors(parsed: Parsed, config: Config, origins: Origins) -> Iterator[ConfigError]:

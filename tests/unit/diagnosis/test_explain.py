@@ -287,6 +287,7 @@ def test_one_thing_alone(
 
     assert len(found.resources) == resources
     assert len(found.devices) == devices
+    assert found.labels is not None
     assert len(found.labels.rows) == labels or (labels == 20 and len(found.labels.rows) > labels)
 
 

@@ -474,7 +474,24 @@ def test_the_mps_daemon_needs_its_directories() -> None:
     assert [f.message.partition(":")[0] for f in findings_of(command)] == [
         "nothing is mounted at /mps"
     ]
-    assert not [f for f in findings_of(ALL, text) if f.message.startswith("MPS is asked for")]
+    mounted = changed(
+        command,
+        ("volumeMounts: [", "volumeMounts: [{name: m, mountPath: /mps}, "),
+        ("volumes: [", "volumes: [{name: m, hostPath: {path: /run/nvidia/mps}}, "),
+    )
+    assert told(mounted) == ["error 11: what is mounted below /mps does not reach the node"]
+    both_ways = ("mountPath: /mps}", "mountPath: /mps, mountPropagation: Bidirectional}")
+    assert not findings_of(changed(mounted, both_ways))
+    assert next(f.message for f in findings_of(changed(command, ("shm]", "shm, --x]")))) == (
+        'there is no flag "-x"'
+    )
+
+
+def test_the_plugin_does_not_miss_a_daemon_that_is_given_as_well() -> None:
+    daemon = changed(CONTAINER, ("[nvidia-device-plugin]", "[mps-control-daemon]"))
+
+    found = findings_of(changed(ALL, *MPS), daemon)
+    assert not [f for f in found if f.message.startswith("MPS is asked for")]
 
 
 def test_discovery_needs_a_node_name_or_the_directory_of_its_file() -> None:
@@ -570,4 +587,42 @@ def test_discovery_needs_its_role() -> None:
     account = "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n"
     assert told(text + account) == [
         "error 5: the account a may not get, create, update nodefeatures.nfd.k8s-sigs.io"
+    ]
+
+
+def test_arguments_that_are_no_texts_are_errors() -> None:
+    text = changed(
+        CONTAINER, ("args: []", "args: [--pass-device-specs, --device-id-strategy, yes]")
+    )
+
+    assert [f.message for f in findings_of(text)] == [
+        "the argument true is not a text",
+        '--device-id-strategy: "true" is not allowed',
+    ]
+
+
+def test_two_dollars_are_one_and_unknown_names_stay() -> None:
+    text = changed(
+        CONTAINER,
+        ("env: []", "env: [{name: A, value: x}, {name: DEVICE_ID_STRATEGY, value: $$(A)$(A)}]"),
+    )
+    assert [f.message for f in findings_of(text)] == ['DEVICE_ID_STRATEGY: "$(A)x" is not allowed']
+
+
+def test_a_shell_that_starts_something_else_is_left_alone() -> None:
+    text = changed(CONTAINER, ("[nvidia-device-plugin]", "[sh, -c, sleep 1]"))
+
+    assert not findings_of(text)
+
+
+def test_flags_and_variables_without_a_file_are_checked() -> None:
+    text = changed(
+        CONTAINER, ("args: []", "args: [--device-list-strategy=cdi-cri, --pass-device-specs]")
+    )
+    assert told(text) == [
+        "warning 9: --pass-device-specs: without effect with CDI strategies alone",
+        (
+            "error 11: nothing is mounted at /var/run/cdi: the runtime looks for CDI specifications "
+            "there"
+        ),
     ]

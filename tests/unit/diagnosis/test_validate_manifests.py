@@ -160,3 +160,10 @@ def test_findings_are_in_the_order_of_files_and_lines() -> None:
     lines = lines_of(BAD, f"{HEAD}data:\n  a: |\n{indented(BAD, 4)}", BAD)
 
     assert [line.split(":")[1].strip() for line in lines] == ["0.yaml", "1.yaml", "2.yaml"]
+
+
+def test_a_document_of_bytes_that_are_no_text_ends_the_file() -> None:
+    (found,) = findings_of(f"{HEAD}---\napiVersion: v1\nkind: \x07Pod\n---\na: 1\n")
+
+    assert found.message.startswith("not YAML")
+    assert found.place.line == 6
