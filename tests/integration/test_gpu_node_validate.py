@@ -165,7 +165,9 @@ def test_differences(tmp_path: Path) -> None:
 
     done = gpu_node("explain", "--simulate=dgx-a100", "--diff", str(file))
     assert done.code == 0
-    assert "~ resource nvidia.com/gpu: 8 = 8 GPUs -> 32 = 8 GPUs x 4 replicas" in done.out
+    assert (
+        "~ resource nvidia.com/gpu: 8 = 8 GPUs -> 32 = 8 GPUs x 4 replicas, time-sliced" in done.out
+    )
     data = gpu_node("explain", "--simulate=dgx-a100", "--diff", str(file), "-o", "json")
     assert json.loads(data.out)["differences"][0]["change"] == "changes"
     same = gpu_node("explain", "--simulate=dgx-a100", f"--config-file={file}", "--diff", str(file))

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from gpu_device_plugin.config.model import SharingStrategy
 from gpu_device_plugin.diagnosis.explanation import Explanation
+from gpu_device_plugin.resources.sharing import WORDS
 
 
 class Change(StrEnum):
@@ -65,18 +67,31 @@ def _differences(
             change = Change.APPEARS
         elif name not in after:
             change = Change.VANISHES
-        effect = _EFFECTS.get(change, "") if kind == "resource" else ""
+        effect = _effect(change, old) if kind == "resource" else ""
         yield Difference(change, kind, name, old, new, effect)
 
 
 _EFFECTS = {
+    Change.APPEARS: "",
     Change.VANISHES: "pods that have it go on running; new ones that ask for it stay pending",
     Change.CHANGES: "pods that have it go on running, also where there are fewer now",
 }
+_BY_MPS = f", {WORDS[SharingStrategy.MPS]}"
+
+
+def _effect(change: Change, before: str) -> str:
+    if before.endswith(_BY_MPS):
+        return "its MPS daemon ends, and with it the work of containers that use it"
+    return _EFFECTS[change]
 
 
 def _resources(explanation: Explanation) -> dict[str, str]:
-    return {r.name: f"{r.count} = {r.sum}" for r in explanation.resources}
+    texts = {}
+    for resource in explanation.resources:
+        is_shared = resource.sharing is not SharingStrategy.NONE
+        words = f", {WORDS[resource.sharing]}" if is_shared else ""
+        texts[resource.name] = f"{resource.count} = {resource.sum}{words}"
+    return texts
 
 
 def _devices(explanation: Explanation) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpu_device_plugin.cdi.names import CdiClass, qualified_name
 from gpu_device_plugin.config.load import Loaded
-from gpu_device_plugin.config.model import Config, DeviceIdStrategy
+from gpu_device_plugin.config.model import Config, DeviceIdStrategy, SharingStrategy
 from gpu_device_plugin.config.validate import validate_plugin
 from gpu_device_plugin.diagnosis.answers import (
     ID_STRATEGY,
@@ -42,6 +42,7 @@ class Explained:
     """How that comes: ``8 GPUs x 4 replicas``."""
     devices: tuple[str, ...]
     causes: tuple[Cause, ...]
+    sharing: SharingStrategy = SharingStrategy.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,7 @@ def _resource_dict(resource: Explained) -> dict[str, Any]:
         "name": resource.name,
         "count": resource.count,
         "sum": resource.sum,
+        "sharing": resource.sharing.value,
         "devices": list(resource.devices),
         "because": [cause_dict(cause) for cause in resource.causes],
     }
@@ -192,7 +194,12 @@ def _explain(
     if any(device.replicas for device in own):
         causes.append(_greater_than_one(resource, loaded, config))
     return Explained(
-        resource.name, resource.size, _sum(resource), tuple(d.what for d in own), tuple(causes)
+        name=resource.name,
+        count=resource.size,
+        sum=_sum(resource),
+        devices=tuple(device.what for device in own),
+        causes=tuple(causes),
+        sharing=resource.sharing,
     )
 
 

@@ -17,10 +17,15 @@ _OF_SHARING = (keys.REPLICAS, keys.SHARING_STRATEGY)
 
 
 def with_causes(rows: Sequence[Row], loaded: Loaded, devices: Sequence[Offered]) -> tuple[Row, ...]:
-    """The labels, those that the configuration shapes with its line beside their source."""
-    return tuple(
-        replace(row, source="; ".join([row.source, *_causes(row, loaded, devices)])) for row in rows
-    )
+    """The labels, those that the configuration shapes with its line."""
+    return tuple(_with_cause(row, list(_causes(row, loaded, devices))) for row in rows)
+
+
+def _with_cause(row: Row, causes: Sequence[str]) -> Row:
+    """The line takes the place of a source that is but the section of the file."""
+    is_section = row.source.startswith(("sharing.", "extensions."))
+    sources = [] if is_section and causes else [row.source]
+    return replace(row, source="; ".join([*sources, *causes]))
 
 
 def _causes(row: Row, loaded: Loaded, devices: Sequence[Offered]) -> Iterator[str]:

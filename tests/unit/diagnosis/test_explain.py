@@ -350,3 +350,16 @@ def test_the_json_form_is_complete(explain) -> None:
         "file": data["configFile"],
         "line": 6,
     }
+
+
+def test_the_end_of_an_mps_daemon_is_told(explain) -> None:
+    mps = "sharing: {mps: {resources: [{name: gpu, replicas: 4}]}}"
+    before = explain("t4x4", mps, "--mps-root=/m", "--no-timestamp")
+    after = explain("t4x4", mps.replace("mps", "timeSlicing"), "--no-timestamp")
+
+    change, *_ = compare(before, after)
+    assert (change.before, change.after) == (
+        "16 = 4 GPUs x 4 replicas, shared through MPS",
+        "16 = 4 GPUs x 4 replicas, time-sliced",
+    )
+    assert change.effect.startswith("its MPS daemon ends")

@@ -57,7 +57,7 @@ def test_a_difference(shared: str, capfdbinary: pytest.CaptureFixture[bytes]) ->
     assert text.splitlines()[:2] == [
         f"from no file to {shared}",
         (
-            "~ resource nvidia.com/gpu: 4 = 4 GPUs -> 16 = 4 GPUs x 4 replicas "
+            "~ resource nvidia.com/gpu: 4 = 4 GPUs -> 16 = 4 GPUs x 4 replicas, time-sliced "
             "(pods that have it go on running, also where there are fewer now)"
         ),
     ]
@@ -79,7 +79,7 @@ def test_resources_that_come_and_go(
     assert run(["explain", "--simulate=t4x4", "--diff", str(file)]) == 0
     lines = capfdbinary.readouterr().out.decode().splitlines()
     assert lines[1].startswith("- resource nvidia.com/gpu: 4 = 4 GPUs (pods that have it go on")
-    assert lines[2] == "+ resource nvidia.com/gpu.shared: 16 = 4 GPUs x 4 replicas"
+    assert lines[2] == "+ resource nvidia.com/gpu.shared: 16 = 4 GPUs x 4 replicas, time-sliced"
     assert lines[3] == "~ device GPU 0: nvidia.com/gpu -> nvidia.com/gpu.shared"
 
 

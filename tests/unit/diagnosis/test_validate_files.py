@@ -34,11 +34,12 @@ def names(*paths: Path) -> list[str]:
 def test_a_mounted_config_map_is_read_once(tmp_path: Path) -> None:
     data = tmp_path / "..2026"
     data.mkdir()
-    (data / "shared").write_text(BAD)
     (tmp_path / "..data").symlink_to("..2026")
-    (tmp_path / "shared").symlink_to("..data/shared")
+    for name in ("shared", "tesla.v100"):
+        (data / name).write_text(BAD)
+        (tmp_path / name).symlink_to(f"..data/{name}")
 
-    assert names(tmp_path) == ["shared"]
+    assert names(tmp_path) == ["shared", "tesla.v100"]
 
 
 def test_directories_are_read_in_order_and_downwards(tmp_path: Path) -> None:
