@@ -161,9 +161,7 @@ def _linked(
             and there.volume.name == mount.volume.name
             and there.inside(target) == file
         ):
-            at = manager.container.mount_of(manager.parsed.text("config-file-srcdir") or "/")
-            if at is not None:
-                sources += directory_of(manager.container, at, library).files.values()
+            sources += choices_of(manager, library)
             break
     else:
         message = f"nothing writes the configuration file {path}"
@@ -171,6 +169,14 @@ def _linked(
         place = mount.value.place
         return Found(findings=(Finding(Severity.ERROR, place, message, hint, container.title),))
     return Found(tuple(dict.fromkeys(sources)))
+
+
+def choices_of(manager: Options, library: Library) -> tuple[Source, ...]:
+    """The configurations that a config-manager chooses from."""
+    mount = manager.container.mount_of(manager.parsed.text("config-file-srcdir") or "/")
+    if mount is None:
+        return ()
+    return tuple(directory_of(manager.container, mount, library).files.values())
 
 
 @dataclass(frozen=True, slots=True)

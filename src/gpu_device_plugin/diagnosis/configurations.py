@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpu_device_plugin.config.diagnostics import ConfigWarning, Place
 from gpu_device_plugin.config.grammar import Parsed, parse
-from gpu_device_plugin.config.load import Loaded, load
+from gpu_device_plugin.config.load import MOST_FINDINGS, Loaded, load
 from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.config.validate import (
@@ -71,13 +71,19 @@ def check(source: Source, parsed: Parsed) -> Checked:
         origins={"config-file": "--config-file", **parsed.origins},
     )
     errors: list[ConfigError] = []
+
+    def note(error: ConfigError) -> None:
+        if len(errors) < MOST_FINDINGS:
+            errors.append(error)
+
     try:
-        loaded = load(parsed, lambda _: source.data, errors.append)
+        loaded = load(parsed, lambda _: source.data, note)
     except ConfigError as error:
         return Checked(tuple(_errors(source, [*errors, error])))
     is_complete = not errors
+    findings = _of_limit(source, len(errors))
     errors += semantic_errors(parsed, loaded.config, loaded.origins)
-    findings = [*_errors(source, errors)]
+    findings += [*_errors(source, errors)]
     findings += [
         _of_warning(source, loaded, warning)
         for warning in loaded.warnings
@@ -90,6 +96,13 @@ def check(source: Source, parsed: Parsed) -> Checked:
             for place, message, hint in advice_on(loaded)
         ]
     return Checked(tuple(findings), loaded)
+
+
+def _of_limit(source: Source, errors: int) -> list[Finding]:
+    if errors < MOST_FINDINGS:
+        return []
+    message = f"there may be more errors than the {MOST_FINDINGS} that are told"
+    return [source.finding(Severity.NOTE, Place(source.file), message)]
 
 
 def check_without_file(parsed: Parsed) -> Checked:

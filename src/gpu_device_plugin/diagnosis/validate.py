@@ -116,6 +116,8 @@ class _Validation:
         """Checks all that was taken in."""
         outcome = Workloads(self.objects, self.programs).check()
         self.findings += united_findings(outcome)
+        unread = dict.fromkeys(c for c in outcome.choices if c not in outcome.sources)
+        self.sources += unread
         for config_map in outcome.unread:
             self._add_config_map(config_map)
         for source in self.sources:

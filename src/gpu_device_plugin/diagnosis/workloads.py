@@ -11,6 +11,7 @@ from gpu_device_plugin.diagnosis.commands import command_line, hidden_program
 from gpu_device_plugin.diagnosis.config_maps import (
     ConfigMap,
     Library,
+    choices_of,
     configurations_of,
     is_manager,
     read_config_map,
@@ -35,6 +36,8 @@ class Outcome:
     """What programs say about configurations, which several may read."""
     sources: list[Source] = field(default_factory=list)
     """The configurations that have been checked."""
+    choices: list[Source] = field(default_factory=list)
+    """Those that config-managers choose from, for whatever program."""
     unread: list[ConfigMap] = field(default_factory=list)
     """ConfigMaps that no pod has anything to do with."""
     containers: int = 0
@@ -77,6 +80,7 @@ class Workloads:
             self._outcome.findings += check_volumes(options.container)
             if is_manager(options):
                 self._outcome.findings += check_manager(options, self._library)
+                self._outcome.choices += choices_of(options, self._library)
                 self._outcome.findings += self._cluster.check(options.container, options.parsed, ())
             else:
                 self._check_program(options, managers)

@@ -103,17 +103,43 @@ def _explain(given: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from gpu_device_plugin.diagnosis.narrow import narrow  # noqa: PLC0415 - heavy, as all here
     from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415
 
-    arguments = given.for_programs or []
+    arguments, things = _untangled(given.for_programs or [], given.things)
     if given.diff is not None:
         arguments = [*arguments, "--no-timestamp=true"]  # which is another one every second
     found = _explanation(arguments, environ, given.request)
     if given.diff is None:
-        found = narrow(found, given.things)
+        found = narrow(found, things)
         write_out(_render(found, given.output))
         return _tell(found)
     other = _explanation([*arguments, f"--config-file={given.diff}"], environ, given.request)
     write_out(_render_difference(found, other, given.output))
     return max(_tell(found), _tell(other))
+
+
+def _untangled(arguments: Sequence[str], things: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Gives back the things that a boolean before them has taken for its value.
+
+    The programs take the value of a boolean only after ``=``.
+    """
+    from gpu_device_plugin.config.values import FALSE, TRUE  # noqa: PLC0415 - as above
+
+    kept, taken = [], list(things)
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        if name in _switches() and value not in TRUE | FALSE:
+            taken.append(value)
+            kept.append(f"{name}=true")
+        else:
+            kept.append(argument)
+    return kept, taken
+
+
+def _switches() -> set[str]:
+    from gpu_device_plugin.config.option import Kind  # noqa: PLC0415 - as above
+    from gpu_device_plugin.config.options import PROGRAMS  # noqa: PLC0415
+
+    options = [option for spec in PROGRAMS.values() for option in spec.options]
+    return {f"--{option.name}" for option in options if option.kind is Kind.BOOL}
 
 
 def _explanation(

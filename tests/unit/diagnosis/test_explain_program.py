@@ -108,3 +108,14 @@ def test_validation(shared: str, capfdbinary: pytest.CaptureFixture[bytes]) -> N
     assert capfdbinary.readouterr().out == b"no problems in 1 configuration (1 file)\n"
     assert run(["validate", "--on=no-gpu", "--program=nvidia-device-plugin", shared]) == 0
     assert b"on no-gpu: the node has no resource" in capfdbinary.readouterr().out
+
+
+@pytest.mark.parametrize("switch", ["--pass-device-specs", "--pass-device-specs=true"])
+def test_a_thing_after_a_boolean_is_a_thing(
+    switch: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert run(["explain", "--simulate=t4x4", "--request=gpu", switch, "2"]) == 0
+    text = capfdbinary.readouterr().out.decode()
+    assert "GPU 2 (Tesla T4): nvidia.com/gpu" in text
+    assert "GPU 3" not in text
+    assert "device node /dev/nvidia0" in text

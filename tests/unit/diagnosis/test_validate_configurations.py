@@ -206,3 +206,11 @@ def test_several_documents_and_keys_given_twice_are_told() -> None:
         "2: flags: given more than once; the last one counts",
         "3: only the first document counts; the rest is ignored",
     ]
+
+
+def test_no_more_errors_than_a_limit_are_told() -> None:
+    items = ", ".join(["-1"] * 1200)
+
+    found = findings_of(f"extensions: {{gpus: {{include: [{items}]}}}}")
+    assert [f.severity for f in found].count(Severity.ERROR) == 1000
+    assert found[0].message == "there may be more errors than the 1000 that are told"

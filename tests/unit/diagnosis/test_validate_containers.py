@@ -626,3 +626,16 @@ def test_flags_and_variables_without_a_file_are_checked() -> None:
             "there"
         ),
     ]
+
+
+def test_configurations_that_a_program_behind_a_script_reads_are_checked_all_the_same() -> None:
+    """As in the pods of the GPU operator."""
+    text = changed(
+        ALL,
+        ("command: [nvidia-device-plugin]", "command: [bash, -c, /bin/entrypoint.sh]"),
+        ("replicas: 4", "replicas: 1"),
+    )
+    result = result_of(text)
+
+    assert [(f.place.line, f.message) for f in result.findings] == [(12, "1 is too small")]
+    assert result.configurations == 2
