@@ -200,6 +200,23 @@ def _no_arguments(parser: argparse.ArgumentParser) -> None:
 
 AGENT = "agent"
 
+
+def _add_explain_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_explain import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+def _run_explain(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_explain import (  # noqa: PLC0415 - for this command
+        run_explain,
+    )
+
+    return run_explain(given)
+
+
 COMMANDS = (
     Command(
         name="doctor",
@@ -279,5 +296,18 @@ COMMANDS = (
         description="See gpu-node agent --help.",
         add_arguments=_no_arguments,
         run=lambda _: _run_agent(()),
+    ),
+    Command(
+        name="explain",
+        summary="tell what the node offers with a configuration, and why",
+        description=(
+            "Tells which resources, devices, CDI names and labels result from a configuration on "
+            "this node or on a simulated one, and which line, flag, variable or rule is the cause "
+            "of each. With --request, what a container would get; with --diff, what another "
+            "configuration would change. Nothing is written or registered. The exit code is 1 if "
+            "the node or the configuration cannot be used."
+        ),
+        add_arguments=_add_explain_arguments,
+        run=_run_explain,
     ),
 )
