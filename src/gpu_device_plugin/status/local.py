@@ -35,7 +35,7 @@ from gpu_device_plugin.status.settings import describe_configuration
 
 PROGRAM = "gpu-node"
 
-NOT_HANDED_OUT = "the kubelet does not hand it out"
+NOT_HANDED_OUT = "not handed out by the kubelet; the log of the plugin says why"
 OTHER_CONFIGURATION = (
     "the kubelet offers other devices than this configuration does, so what it tells is shown, "
     "and unhealthy devices are missing (give the options and the file of the plugin on this node, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from gpu_device_plugin.config.text import one_line
@@ -24,7 +25,8 @@ class Column:
     narrowest: int = 0
     """To how many characters cells may be cut where there is no room; 0 for never."""
     last_resort: int = 0
-    """Where it does not fit even so: columns with the highest number go first; 0 for never."""
+    """It is left out where there is no room, the column with the highest number first; 0 for never.
+    Columns that say nothing go before all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ def table_lines(
         colours: those of the terminal.
     """
     cells = [[_cell(each) for each in row] for row in rows]
-    widths = _fit(columns, _natural(columns, cells), width)
+    empty = {n for n in range(len(columns)) if all(row[n].text == NOTHING for row in cells)}
+    widths = _fit(columns, _natural(columns, cells), empty, width)
     shown = [n for n, each in enumerate(widths) if each]
     heads = [Cell(column.head, colours.bold) for column in columns]
     for row in [heads, *cells]:
@@ -64,7 +67,7 @@ def table_lines(
 
 def _cell(given: Cell | str) -> Cell:
     cell = given if isinstance(given, Cell) else Cell(given)
-    return Cell(one_line(cell.text) or NOTHING, cell.colour)
+    return Cell(one_line(cell.text), cell.colour) if cell.text else Cell(NOTHING)
 
 
 def _natural(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[int]:
@@ -74,25 +77,45 @@ def _natural(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[
     ]
 
 
-def _fit(columns: Sequence[Column], widths: list[int], limit: int | None) -> list[int]:
-    """The width of each column; 0 for those that are left out."""
-    fitted = list(widths)
+def _fit(
+    columns: Sequence[Column], natural: list[int], empty: AbstractSet[int], limit: int | None
+) -> list[int]:
+    """The width of each column; 0 for those that are left out.
+
+    Args:
+        columns: from left to right.
+        natural: as wide as their widest cells.
+        empty: those that say nothing; they have what the others leave.
+        limit: characters of a line.
+    """
     if limit is None:
-        return fitted
-    leaving = sorted(
-        (n for n, column in enumerate(columns) if column.last_resort),
-        key=lambda n: -columns[n].last_resort,
-    )
-    while (over := _total(fitted) - limit) > 0:
-        spare = {
-            n: room for n, column in enumerate(columns) if (room := _spare(column, fitted[n])) > 0
-        }
-        if sum(spare.values()) >= over:
-            return _narrowed(fitted, spare, over)
-        if not leaving:
-            return _narrowed(fitted, spare, sum(spare.values()))
-        fitted[leaving.pop(0)] = 0
-    return fitted
+        return natural
+    least = [_least(column, width) for column, width in zip(columns, natural, strict=True)]
+    widths = [
+        0 if column.last_resort else width for column, width in zip(columns, least, strict=True)
+    ]
+    optional = [n for n, column in enumerate(columns) if column.last_resort]
+    optional.sort(key=lambda n: columns[n].last_resort)
+    for n in optional:
+        if n not in empty:
+            widths = _with(widths, n, least[n], limit)
+    widths = _widened(widths, natural, limit - _total(widths))
+    for n in optional:
+        if n in empty:
+            widths = _with(widths, n, natural[n], limit)
+    return widths
+
+
+def _with(widths: list[int], n: int, width: int, limit: int) -> list[int]:
+    """The widths with one more column, if there is room for it."""
+    more = [*widths[:n], width, *widths[n + 1 :]]
+    return more if _total(more) <= limit else widths
+
+
+def _least(column: Column, natural: int) -> int:
+    if not column.narrowest:
+        return natural
+    return min(natural, max(column.narrowest, len(column.head)))
 
 
 def _total(widths: Sequence[int]) -> int:
@@ -100,19 +123,15 @@ def _total(widths: Sequence[int]) -> int:
     return sum(shown) + len(GAP) * max(len(shown) - 1, 0)
 
 
-def _spare(column: Column, width: int) -> int:
-    """By how much a column can be narrowed."""
-    return width - max(column.narrowest, len(column.head)) if column.narrowest and width else 0
-
-
-def _narrowed(widths: list[int], spare: dict[int, int], over: int) -> list[int]:
-    """Takes what is too much from the widest columns first."""
-    narrowed = list(widths)
-    for _ in range(over):
-        n = max((n for n, room in spare.items() if room), key=lambda n: narrowed[n])
-        narrowed[n] -= 1
-        spare[n] -= 1
-    return narrowed
+def _widened(widths: list[int], natural: Sequence[int], room: int) -> list[int]:
+    """Gives the room that is left to the columns that are cut, the narrowest first."""
+    widened = list(widths)
+    for _ in range(room):
+        cut = [n for n, width in enumerate(widened) if 0 < width < natural[n]]
+        if not cut:
+            break
+        widened[min(cut, key=lambda n: widened[n])] += 1
+    return widened
 
 
 def _padded(cell: Cell, column: Column, width: int, colours: Colours) -> str:
