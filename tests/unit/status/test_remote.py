@@ -141,6 +141,7 @@ def test_what_is_no_address_is_refused_by_name(text):
         parse_address(text, "GPU_NODE_ADDRESS")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30))
 def test_any_text_is_an_address_or_refused(text):
     with suppress(UsageError):
@@ -268,7 +269,9 @@ def test_a_program_that_hangs_is_not_waited_for_longer_than_the_deadline():
             run(RemoteSource(address, deadline=0.05).look())
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.binary(max_size=200))
 def test_nonsense_is_a_problem_in_one_line(nonsense):
     assert told(Babbler(nonsense))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_device_plugin.inspection.text import ANSI
@@ -102,6 +102,7 @@ tables = st.integers(1, 5).flatmap(
 )
 
 
+@settings(deadline=None)
 @given(tables)
 def test_with_room_nothing_is_lost(table):
     columns, rows = table
@@ -112,6 +113,7 @@ def test_with_room_nothing_is_lost(table):
         assert all((cell or "-") in line for cell in row)
 
 
+@settings(deadline=None)
 @given(tables, st.integers(1, 120))
 def test_lines_are_not_longer_than_the_terminal_if_what_must_stay_fits(table, width):
     columns, rows = table
@@ -127,6 +129,7 @@ def test_lines_are_not_longer_than_the_terminal_if_what_must_stay_fits(table, wi
     assert longest <= max(width, must - len(GAP))
 
 
+@settings(deadline=None)
 @given(tables, st.integers(1, 120))
 def test_cells_stay_in_their_columns(table, width):
     columns, rows = table

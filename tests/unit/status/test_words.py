@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_device_plugin.status.model import Holder, Illness
@@ -82,6 +82,7 @@ def test_the_container_is_named_where_the_pod_alone_does_not_tell():
     assert [*holder_names(holders)] == ["ml/a/one [0-2,5]", "ml/a/two [3]", "ml/b"]
 
 
+@settings(deadline=None)
 @given(st.sets(st.integers(0, 300)))
 def test_ranges_tell_every_number_once(numbers):
     found = list[int]()
