@@ -118,7 +118,7 @@ def _facts(status: NodeStatus) -> str:
 
 
 def _hardware_facts(hardware: Hardware) -> Iterator[str]:
-    yield count(len(hardware.gpus), "GPU")
+    yield "no driver" if hardware.problem else count(len(hardware.gpus), "GPU")
     if hardware.driver_version:
         cuda = f", CUDA {hardware.cuda_version}" if hardware.cuda_version else ""
         yield f"driver {hardware.driver_version}{cuda}"

@@ -293,7 +293,7 @@ def test_everything_that_may_be_wrong_is_told():
         "labels: read-only",
         f"MPS of {GPU} is not ready: it starts",
     ]
-    assert "0 GPUs; tegra; health: starting" in [*status_lines(told, WIDE)][1]
+    assert "no driver; tegra; health: starting" in [*status_lines(told, WIDE)][1]
     assert not is_well(told)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_device_plugin.inspection.text import ANSI
-from gpu_device_plugin.status.table import GAP, Cell, Column, shortened, table_lines
+from gpu_device_plugin.status.table import GAP, Cell, Column, Row, shortened, table_lines
 
 COLUMNS = (
     Column("NAME", narrowest=6),
@@ -61,7 +61,7 @@ def test_a_table_without_rows_has_a_head():
 
 
 def test_colours_do_not_count_as_width():
-    rows = [(Cell("a", ANSI.red), "1", "", "x"), ("bb", "1", "", "x")]
+    rows: list[Row] = [(Cell("a", ANSI.red), "1", "", "x"), ("bb", "1", "", "x")]
 
     head, first, second = table_lines(COLUMNS, rows, None, ANSI)
 
