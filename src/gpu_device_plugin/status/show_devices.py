@@ -27,16 +27,16 @@ FORMER = "not offered"
 """Stands where health would, for what a container still holds."""
 
 COLUMNS = (
-    Column("RESOURCE", narrowest=14),
+    Column("RESOURCE", narrowest=14, by_middle=True),
     Column("INDEX"),
     Column("HEALTH"),
-    Column("CAUSE", narrowest=16, last_resort=1),
+    Column("CAUSE", narrowest=16, last_resort=1, is_wanted=True),
     Column("USED", right=True),
-    Column("HELD BY", narrowest=16),
+    Column("HELD BY", narrowest=16, is_wanted=True),
     Column("NAME", narrowest=12, last_resort=4),
     Column("MEMORY", right=True, last_resort=3),
     Column("NUMA", right=True, last_resort=5),
-    Column("ID", narrowest=13, last_resort=2),
+    Column("ID", narrowest=13, last_resort=2, by_middle=True),
 )
 
 

@@ -33,15 +33,15 @@ NARROWEST = 40
 GPU_COLUMNS = (
     Column("GPU", right=True),
     Column("HEALTH"),
-    Column("CAUSE", narrowest=16, last_resort=1),
-    Column("HELD BY", narrowest=16),
+    Column("CAUSE", narrowest=16, last_resort=1, is_wanted=True),
+    Column("HELD BY", narrowest=16, is_wanted=True),
     Column("NAME", narrowest=12),
     Column("MEMORY", right=True, last_resort=3),
     Column("MIG", last_resort=4, narrowest=12),
-    Column("UUID", narrowest=13, last_resort=2),
+    Column("UUID", narrowest=13, last_resort=2, by_middle=True),
 )
 RESOURCE_COLUMNS = (
-    Column("RESOURCE", narrowest=14),
+    Column("RESOURCE", narrowest=14, by_middle=True),
     Column("CAPACITY", right=True),
     Column("ALLOCATABLE", right=True),
     Column("IN USE", right=True),
@@ -105,7 +105,7 @@ def _facts(status: NodeStatus) -> str:
     parts = [] if hardware is None else list(_hardware_facts(hardware))
     if status.program != "gpu-node":
         age = duration(status.time - status.started)
-        parts.append(f"{status.program} {status.version}, up {age}")
+        parts.append(f"{status.program} v{status.version}, up {age}")
     configuration = status.configuration
     if configuration is not None:
         if configuration.profile:
@@ -132,7 +132,7 @@ def _hardware_facts(hardware: Hardware) -> Iterator[str]:
 
 def _wrapped(text: str, indent: str, screen: Screen) -> Iterator[str]:
     if screen.columns is None:
-        yield indent + text
+        yield indent + one_line(text)
         return
     room = max(screen.columns, NARROWEST)
     yield from textwrap.wrap(

@@ -100,8 +100,11 @@ def duration(seconds: float) -> str:
 
 
 def clock_time(seconds: float) -> str:
-    """The time of day with its date, where the reader is."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    """The time of day with its date, where the reader is; ``?`` beyond all calendars."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return "?"
 
 
 def memory(size: int) -> str:
