@@ -25,7 +25,7 @@ import yaml
 from support.aio import run
 from support.process import PluginProcess, plugin
 from support.serving import allocatable
-from support.statuses import everything, hardware, held, status_of, uuids
+from support.local_statuses import everything, hardware, held, status_of, uuids
 
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 from gpu_device_plugin.simulation.pods import Container, PodSpec

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.statuses import example
+from support.local_statuses import example
 
 from gpu_device_plugin.inspection.topology_matrix import Screen
 from gpu_device_plugin.programs.gpu_node import make_parser

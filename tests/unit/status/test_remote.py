@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.aio import run, until
 from support.certificates import OPENSSL, Certificates, make_certificates
-from support.statuses import hardware, status_of
+from support.local_statuses import hardware, status_of
 
 from gpu_device_plugin.errors import UsageError, UserError
 from gpu_device_plugin.status import remote_source

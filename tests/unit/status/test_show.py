@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.statuses import GPU, NOW, everything, example, hardware, held, status_of, uuids
+from support.local_statuses import GPU, NOW, everything, example, hardware, held, status_of, uuids
 
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.inspection.text import ANSI
