@@ -23,9 +23,9 @@ from pathlib import Path
 import pytest
 import yaml
 from support.aio import run
+from support.local_statuses import everything, hardware, held, status_of, uuids
 from support.process import PluginProcess, plugin
 from support.serving import allocatable
-from support.local_statuses import everything, hardware, held, status_of, uuids
 
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 from gpu_device_plugin.simulation.pods import Container, PodSpec

@@ -13,6 +13,7 @@ from gpu_device_plugin.mps.keeper import DaemonKeeper
 from gpu_device_plugin.mps.names import ready_file, touch
 from gpu_device_plugin.mps.plan import DaemonSpec
 from gpu_device_plugin.mps.remains import repair, withdraw
+from gpu_device_plugin.telemetry import Listener, Outcome, Reloaded, nobody
 from gpu_device_plugin.threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -30,17 +31,32 @@ class Wanted:
     """Why that is not known yet, though waiting is allowed; empty if it is."""
 
 
+@dataclass(frozen=True, slots=True)
+class DaemonState:
+    """How a daemon is doing."""
+
+    resource: str
+    is_up: bool
+    """Whether it runs with its limits."""
+    problem: str
+    """Why it does not; empty if it does, or is being started for the first time."""
+
+
 class MpsSupervisor:
     """Runs the daemons of a node until it is told to stop."""
 
-    def __init__(self, read: Callable[[], Wanted], around: Surroundings) -> None:
+    def __init__(
+        self, read: Callable[[], Wanted], around: Surroundings, tell: Listener = nobody
+    ) -> None:
         """Prepares.
 
         Args:
             read: reads configuration and hardware; may block, raises UserError.
             around: what the daemons need.
+            tell: hears what happens.
         """
         self._read = read
+        self._tell = tell
         self._around = around
         self._wake = asyncio.Event()
         self._stop = asyncio.Event()
@@ -48,6 +64,13 @@ class MpsSupervisor:
         self._problem = ""
         self._is_ready = False
         self._keepers = dict[str, DaemonKeeper]()
+
+    def observe(self) -> tuple[DaemonState, ...]:
+        """How each daemon that is wanted is doing."""
+        return tuple(
+            DaemonState(keeper.spec.resource, keeper.is_up, keeper.problem)
+            for keeper in self._keepers.values()
+        )
 
     def stop(self) -> None:
         """Lets `run` end."""
@@ -110,11 +133,17 @@ class MpsSupervisor:
         except UserError as error:
             log.error("%s", error)
             log.error("the last good configuration stays in force")
+            self._tell(Reloaded(Outcome.FAILED, str(error)))
             return
+        # While the driver is waited for, nothing new has come of another attempt.
+        is_news = not wanted.problem or wanted.problem != self._problem
         if wanted.problem and self._keepers:
             log.error("%s; the daemons go on as they are", wanted.problem)
-            return
-        await self._apply(wanted)
+        else:
+            await self._apply(wanted)
+        if is_news:
+            outcome = Outcome.FAILED if wanted.problem else Outcome.OK
+            self._tell(Reloaded(outcome, wanted.problem))
 
     async def _apply(self, wanted: Wanted) -> None:
         """Ends the daemons that are not wanted any more, then starts those that are new.
@@ -142,7 +171,8 @@ class MpsSupervisor:
                 continue
             for warning in spec.warnings:
                 log.warning("resource=%s %s", name, warning)
-            keeper = self._keepers[name] = DaemonKeeper(spec, self._around, self._wake.set)
+            keeper = DaemonKeeper(spec, self._around, self._wake.set, tell=self._tell)
+            self._keepers[name] = keeper
             keeper.start()
         if not specs and not wanted.problem:
             log.info("no MPS daemon is needed: waiting for a signal")
