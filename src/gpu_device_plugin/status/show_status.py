@@ -20,7 +20,7 @@ from gpu_device_plugin.status.words import (
     cause,
     clock_time,
     duration,
-    holder_names,
+    holder_list,
     is_named,
     memory,
     offered_devices,
@@ -179,7 +179,7 @@ def _gpu_row(gpu: GpuStatus, status: NodeStatus, colours: Colours) -> Row:
     """A GPU with all that is known of its devices."""
     those = [each for each in offered_devices(status) if each.device.gpu_uuid == gpu.uuid]
     health, reasons = gpu_health(gpu, those)
-    holders = dict.fromkeys(h for each in those for h in holder_names(each.device.holders))
+    holders = holder_list(holder for each in those for holder in each.device.holders)
     word = (
         health_cell(health, colours) if health is not None else Cell("not offered", colours.yellow)
     )
@@ -191,7 +191,7 @@ def _gpu_row(gpu: GpuStatus, status: NodeStatus, colours: Colours) -> Row:
         str(gpu.index),
         word,
         Cell("; ".join(reasons), colours.red),
-        ", ".join(holders),
+        holders,
         gpu.name,
         memory(gpu.memory_bytes),
         mig or ("enabled" if gpu.mig_enabled else ""),
