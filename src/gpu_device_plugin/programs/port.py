@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.logs import LogTail
 from gpu_device_plugin.programs.listening import Describe
-from gpu_device_plugin.status.endpoints import TEXT_PAGE, Metrics, Page, make_routes
+from gpu_device_plugin.status.endpoints import TEXT_PAGE, Endpoint, Metrics, Page, make_routes
 from gpu_device_plugin.status.reporter import Reporter
 from gpu_device_plugin.telemetry import Listener, nobody
 from gpu_device_plugin.web.address import read_address
@@ -50,8 +50,16 @@ class OpenPort:
             simulated=str(parsed.values.get("simulate", "")),
             tail=LogTail(),
         )
-        self._metrics: Metrics | None = None
+        self._metrics = self._make_metrics() if Endpoint.METRICS in self._endpoints else None
         self._page: Page = TEXT_PAGE
+
+    def _make_metrics(self) -> Metrics:
+        """Metrics, which count from now on what is told."""
+        from gpu_device_plugin.status import metrics  # noqa: PLC0415 - 4 MB, only where scraped
+
+        made = metrics.Metrics(self._reporter, metrics.parts_of(self._reporter.program))
+        self.tell = made.hear
+        return made
 
     @asynccontextmanager
     async def open(self, describe: Describe) -> AsyncIterator[None]:
