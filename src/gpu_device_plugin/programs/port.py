@@ -24,9 +24,6 @@ ADDRESS = "--metrics-address (GPU_NODE_METRICS_ADDRESS)"
 class OpenPort:
     """What the options ask for."""
 
-    tell: Listener = staticmethod(nobody)
-    """To be told what happens."""
-
     def __init__(self, parsed: Parsed) -> None:
         """Reads the options and the files that they name.
 
@@ -50,16 +47,19 @@ class OpenPort:
             simulated=str(parsed.values.get("simulate", "")),
             tail=LogTail(),
         )
-        self._metrics = self._make_metrics() if Endpoint.METRICS in self._endpoints else None
+        self.tell: Listener = nobody
+        """To be told what happens."""
+        self._metrics: Metrics | None = None
+        if Endpoint.METRICS in self._endpoints:
+            self._count(parsed.program)
         self._page: Page = TEXT_PAGE
 
-    def _make_metrics(self) -> Metrics:
-        """Metrics, which count from now on what is told."""
-        from gpu_device_plugin.status import metrics  # noqa: PLC0415 - 4 MB, only where scraped
+    def _count(self, program: str) -> None:
+        """Counts from now on what metrics tell of a program."""
+        from gpu_device_plugin.status.metrics import Metrics, parts_of  # noqa: PLC0415 - 4 MB
 
-        made = metrics.Metrics(self._reporter, metrics.parts_of(self._reporter.program))
-        self.tell = made.hear
-        return made
+        metrics = Metrics(self._reporter, parts_of(program))
+        self.tell, self._metrics = metrics.hear, metrics
 
     @asynccontextmanager
     async def open(self, describe: Describe) -> AsyncIterator[None]:
