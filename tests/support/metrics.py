@@ -106,19 +106,17 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.loaded = Loaded(a_config())
-        self.metrics = Metrics(
-            Reporter(
-                self.program,
-                node=self.node,
-                clock=lambda: self.now,
-                observe=self.observe if self.has_plugin else None,
-                pods=lambda: (self.pods, self.holders),
-                mps=lambda: self.mps,
-                profile=lambda: self.profile,
-                configuration=lambda: self.configuration,
-            ),
-            self.parts,
+        self.reporter = Reporter(
+            self.program,
+            node=self.node,
+            clock=lambda: self.now,
+            observe=self.observe if self.has_plugin else None,
+            pods=lambda: (self.pods, self.holders),
+            mps=lambda: self.mps,
+            profile=lambda: self.profile,
+            configuration=lambda: self.configuration,
         )
+        self.metrics = Metrics(self.reporter, self.parts)
         self.tell = self.metrics.hear
 
     def observe(self) -> Observation:
