@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -282,6 +283,9 @@ def test_alerts_are_raised_for_a_node_that_ails_and_for_one_that_goes(tmp_path):
                 while missing := wanted - {alert for alert, _ in await prom.alerts()}:
                     await prom.until(f'ALERTS{{alertname="{missing.pop()}"}}')
                 assert {node for _, node in await prom.alerts()} == {"node-b", "node-c"}
+                for alert in (await prom.get("alerts"))["alerts"]:
+                    for text in alert["annotations"].values():
+                        assert not re.search(r"[<{%]", text), "all of the template is filled in"
 
     run(work(), LIMIT)
 

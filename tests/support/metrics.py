@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -20,9 +20,10 @@ from gpu_device_plugin.status.collect import Holders
 from gpu_device_plugin.status.metrics import Metrics, Part
 from gpu_device_plugin.status.model import Configuration, MpsStatus, Pods
 from gpu_device_plugin.status.reporter import Reporter
+from gpu_device_plugin.telemetry import HealthChanged, Turn
 from support.backends import ToldBackend
 from support.configs import a_config
-from support.inventories import a_node
+from support.inventories import a_gpu, a_node
 
 GPU = "nvidia.com/gpu"
 NOW = 1_700_000_000.0
@@ -157,3 +158,38 @@ class Stage:
 
     def scrape(self) -> Scrape:
         return Scrape(self.metrics.render().body.decode())
+
+
+SAMPLES = ("_bucket", "_sum", "_count")
+"""What is added to the name of a histogram or summary."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric as it is documented, or as it is served."""
+
+    name: str
+    type: str
+    labels: frozenset[str]
+
+
+def everything() -> Scrape:
+    """A scrape in which each metric has a series."""
+    stage = Stage(profile="a", pods=Pods(asked=True), holders={})
+    stage.inventory = a_node([a_gpu(0), a_gpu(1)])
+    stage.serve(gpus(2), {"GPU-0": an_ailment("XID 79")})
+    stage.mps = (MpsStatus(GPU, ready=True, detail=""),)
+    stage.tell(HealthChanged(Turn.UNHEALTHY, "GPU-0", "XID 79", xid=79))
+    return stage.scrape()
+
+
+def exposed() -> Iterator[Metric]:
+    scrape = everything()
+    for name, kind in scrape.families.items():
+        labels = set[str]()
+        samples = [name, *(name + part for part in SAMPLES)]
+        found = [key for sample in samples for key in scrape.keys_of(sample)]
+        assert found, f"{name} has no series"
+        for each in found:
+            labels |= set(each)
+        yield Metric(name, kind, frozenset(labels - {"le"}))
