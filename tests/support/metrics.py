@@ -72,8 +72,9 @@ class Scrape:
             if at == name
         }
 
-    def names(self) -> set[str]:
-        return {name for name, _ in self._samples}
+    def keys_of(self, name: str) -> list[tuple[str, ...]]:
+        """The names of the labels of each series of a metric."""
+        return [tuple(key for key, _ in labels) for at, labels in self._samples if at == name]
 
     @property
     def size(self) -> int:

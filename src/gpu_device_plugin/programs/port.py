@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from gpu_device_plugin.config.grammar import Parsed
-from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.logs import LogTail
 from gpu_device_plugin.programs.listening import Describe
 from gpu_device_plugin.status.endpoints import TEXT_PAGE, Endpoint, Metrics, Page, make_routes
@@ -55,17 +54,11 @@ class OpenPort:
             self._count(parsed.program)
         self._page: Page = TEXT_PAGE
 
-    def _count(self, program: Program) -> None:
+    def _count(self, program: str) -> None:
         """Counts from now on what metrics tell of a program."""
-        from gpu_device_plugin.status.metrics import Metrics, Part  # noqa: PLC0415 - 14 MB
+        from gpu_device_plugin.status.metrics import Metrics, parts_of  # noqa: PLC0415 - 4 MB
 
-        parts = {
-            Program.DEVICE_PLUGIN: Part.PLUGIN,
-            Program.GPU_FEATURE_DISCOVERY: Part.LABELS,
-            Program.CONFIG_MANAGER: Part.PROFILES,
-            Program.MPS_CONTROL_DAEMON: Part.MPS,
-        }
-        metrics = Metrics(self._reporter, [parts[program]])
+        metrics = Metrics(self._reporter, parts_of(program))
         self.tell, self._metrics = metrics.hear, metrics
 
     @asynccontextmanager
