@@ -73,7 +73,10 @@ def test_a_broken_gpu_makes_the_plugin_neither_dead_nor_unready(tmp_path):
             assert status.hardware is not None
             assert status.hardware.simulated == "t4x4"
             assert any("unhealthy resource=" in event.text for event in status.events)
-            assert b"3 of 4 can be allocated" in (await fetch(port, "/")).body
+            page = await fetch(port, "/")
+            assert page.headers["content-type"] == "text/html; charset=utf-8"
+            assert "script-src 'sha256-" in page.headers["content-security-policy"]
+            assert b"XID 79" in page.body
 
     run(work())
 
@@ -176,7 +179,15 @@ def test_an_address_that_is_none_ends_every_program_with_one_line(tmp_path, modu
     assert "--metrics-address (GPU_NODE_METRICS_ADDRESS): '9440' cannot be listened at" in line
 
 
-OPTIONAL = ("gpu_device_plugin.web", "gpu_device_plugin.status", "prometheus_client")
+OPTIONAL = (
+    "gpu_device_plugin.web",
+    "gpu_device_plugin.status.endpoints",
+    "gpu_device_plugin.status.metrics",
+    "gpu_device_plugin.status.page",
+    "gpu_device_plugin.status.pod_watch",
+    "gpu_device_plugin.status.reporter",
+    "prometheus_client",
+)
 
 
 @pytest.mark.parametrize(
