@@ -299,7 +299,10 @@ def _end_of_blindness(
         devices = [d for d in board.ailing(severity) if uuid in {None, d.gpu_uuid}]
         for device in board.mark_healthy(devices):
             back.append((board.resource.name, device.id))
-            log.info("healthy again, since it is watched: device=%s", device.id)
+            log.info(
+                "healthy again, since it is watched resource=%s device=%s",
+                *(board.resource.name, device.id),
+            )
     if back:
         tell(HealthChanged(Turn.HEALTHY, uuid or "", "watched", devices=tuple(back)))
     return bool(back)

@@ -1,0 +1,149 @@
+"""Who holds a device, in words, as a list, and as a strip of replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gpu_device_plugin.status.model import DeviceStatus, Holder
+from gpu_device_plugin.status.page_html import Markup, escaped, join, tag
+from gpu_device_plugin.status.page_state import Offer
+from gpu_device_plugin.status.page_words import count, numbers
+
+MOST_CELLS = 128
+"""Replicas that are drawn one by one; of more, the share in use is drawn."""
+LONGEST_ROW = 50
+"""Cells of a row."""
+STRIP_WIDTH, WIDEST_CELL = 300, 14
+ROOM = 17_000
+"""Characters that the lists of holders of a page may have together, so that it stays small."""
+
+
+def holder_name(holder: Holder) -> Markup:
+    """The pod, with its namespace."""
+    return Markup(f"{escaped(holder.namespace)}/<b>{escaped(holder.pod)}</b>")
+
+
+def held(device: DeviceStatus) -> int:
+    """How many of a device containers hold, replicas counted."""
+    return sum(len(holder.replicas) or 1 for holder in device.holders)
+
+
+def usage(offer: Offer) -> Markup:
+    """How much of a device is in use, and by whom if that is one container."""
+    device = offer.device
+    if offer.resource.in_use is None:
+        text = "use not known"
+        return tag("p", escaped(f"{device.replicas} replicas, {text}" if device.replicas else text))
+    if device.replicas:
+        words = f"<b>{held(device)}</b> of {device.replicas} replicas in use"
+        return join((strip(device), tag("p", Markup(words))))
+    if not device.holders:
+        return tag("p", escaped("free"), class_="free")
+    return join(
+        tag("p", Markup(f"{holder_name(holder)} · {escaped(holder.container)}"), class_="held")
+        for holder in device.holders
+    )
+
+
+def strip(device: DeviceStatus) -> Markup:
+    """A picture of a device's replicas: those in use are high, the others low.
+
+    The text beside it says the same.
+    """
+    taken = sorted({number for holder in device.holders for number in holder.replicas})
+    if device.replicas > MOST_CELLS:
+        return _bar(held(device) / device.replicas)
+    rows = -(-device.replicas // LONGEST_ROW)
+    columns = -(-device.replicas // rows)
+    cell = min(WIDEST_CELL, STRIP_WIDTH // columns)
+    ground = "".join(
+        f"M0 {row}.5h{min(columns, device.replicas - row * columns)}" for row in range(rows)
+    )
+    drawn = "".join(
+        f"M{start % columns} {start // columns}.5h{end - start}"
+        for start, end in _runs(taken, columns, device.replicas)
+    )
+    return _strip("strip", (ground, drawn), (columns, rows), (columns * cell, rows * min(cell, 12)))
+
+
+def _bar(share: float) -> Markup:
+    drawn = f"M0 .5h{min(share, 1) * 100:.1f}" if share else ""
+    return _strip("strip bar", ("M0 .5h100", drawn), (100, 1), (STRIP_WIDTH, 12))
+
+
+def _strip(
+    style: str, paths: tuple[str, str], box: tuple[int, int], pixels: tuple[int, int]
+) -> Markup:
+    ground, drawn = paths
+    return tag(
+        "svg",
+        Markup(f'<path d="{ground}"/>'),
+        Markup(f'<path class="u" d="{drawn}"/>' if drawn else ""),
+        class_=style,
+        aria_hidden="true",
+        viewBox=f"0 0 {box[0]} {box[1]}",
+        width=pixels[0],
+        height=pixels[1],
+        preserveAspectRatio="none",
+    )
+
+
+def _runs(taken: Iterable[int], columns: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Runs of successive replicas in one row: first, and the one after the last."""
+    start = end = -1
+    for number in taken:
+        if not 0 <= number < limit:
+            continue
+        if number == end and number % columns:
+            end += 1
+            continue
+        if end > start:
+            yield start, end
+        start, end = number, number + 1
+    if end > start:
+        yield start, end
+
+
+def room_for_lists(offers: Iterable[Offer]) -> int:
+    """How many characters each list of holders may have."""
+    lists = sum(bool(offer.device.holders) and offer.device.replicas > 0 for offer in offers)
+    return ROOM // max(1, lists)
+
+
+def holders_list(device: DeviceStatus, room: int, whose: str) -> Markup:
+    """Who holds which replicas of a device, as far as there is room.
+
+    The pods of a namespace whose containers have the same name go together: that is short, and
+    what differs stands out.
+
+    Args:
+        device: with replicas.
+        room: how many characters there may be.
+        whose: the device in words.
+    """
+    groups, named = dict[tuple[str, str], list[Markup]](), 0
+    for holder in device.holders:
+        pod, replicas = escaped(holder.pod), escaped(numbers(holder.replicas))
+        line = Markup(f"<li>{pod} <b>{replicas}</b>")
+        room -= len(line)
+        if room < 0:
+            break
+        groups.setdefault((holder.namespace, holder.container), []).append(line)
+        named += 1
+    more = len(device.holders) - named
+    note = f"and {count(more, 'container')} more, which the JSON document names"
+    return join(
+        (
+            tag("h4", escaped(f"{count(len(device.holders), 'container')} on {whose}")),
+            *(_group(*names, lines) for names, lines in groups.items()),
+            tag("p", escaped(note)) if more else Markup(""),
+        )
+    )
+
+
+def _group(namespace: str, container: str, lines: Iterable[Markup]) -> Markup:
+    title = f"Namespace <b>{escaped(namespace)}</b>, container <b>{escaped(container)}</b>"
+    return Markup(
+        f"<p>{title}: pods and their replicas</p>"
+        f'<ul class="holders" role="list">{"".join(lines)}</ul>'
+    )
