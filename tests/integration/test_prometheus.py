@@ -13,9 +13,9 @@ import pytest
 from support.aio import run
 from support.apiserver import ApiServer
 from support.inventories import a_gpu, a_node
-from support.metrics import GPU, Stage, an_ailment, gpus
+from support.metrics import GPU, HOSTILE, Stage, an_ailment, gpus
 from support.mps import MpsTools
-from support.process import node
+from support.process import PluginProcess, plugin
 from support.profiles import Stage as ProfileStage
 from support.programs import program
 from support.prometheus import (
@@ -99,8 +99,13 @@ async def fleet(directory: Path, profiles: ProfileStage, tools: MpsTools) -> Asy
     config.write_text(SHARED)
     profiles.label("a")
     async with AsyncExitStack() as stack:
-        kubelet, plugin = await stack.enter_async_context(
-            node(directory, LISTEN, environ={"GPU_NODE_SIMULATE_EVENTS": str(events)})
+        pods = str(directory / "pods.sock")
+        kubelet = SimulatedKubelet(str(directory), pod_resources_socket=pods)
+        await stack.enter_async_context(kubelet)
+        devices = plugin(
+            directory,
+            *(LISTEN, f"--pod-resources-socket={pods}"),
+            environ={"GPU_NODE_SIMULATE_EVENTS": str(events)},
         )
         labels = program(
             "gpu_feature_discovery",
@@ -114,16 +119,16 @@ async def fleet(directory: Path, profiles: ProfileStage, tools: MpsTools) -> Asy
             environ={"GPU_NODE_SIMULATE": "t4x4"},
             before=f"program.MPS_ROOT = {str(tools.root)!r}",
         )
-        others = [await stack.enter_async_context(each) for each in (labels, daemons)]
-        others.append(await stack.enter_async_context(profiles.running(LISTEN)))
+        programs: list[PluginProcess] = [
+            await stack.enter_async_context(each)
+            for each in (devices, labels, daemons, profiles.running(LISTEN))
+        ]
         await kubelet.until(allocatable(4), "four GPUs")
-        ports = [await port_of(each) for each in (plugin, *others)]
+        ports = [await port_of(each) for each in programs]
         yield Fleet(kubelet, events, tuple(Target("node-a", port) for port in ports))
 
 
 MAY_BE_EMPTY = {
-    "In use A",  # the kubelet is not asked
-    "Devices C",
     "Unhealthy GPUs A",  # all are well
     "XIDs A",
     "Time for a preference A",  # nobody wants a shared device
@@ -140,6 +145,7 @@ def test_every_query_of_the_dashboard_runs_on_the_real_programs(tmp_path, profil
             await prom.until_scraped(len(it.targets), 2)
             await it.kubelet.admit(PodSpec.of("a", {GPU: 1}))
             await prom.until('increase(gpu_node_allocations_total{outcome="ok"}[10s]) > 0')
+            await prom.until("gpu_node_devices_in_use == 1")
             await prom.until("increase(gpu_node_label_pass_duration_seconds_count[10s]) > 0")
             for name, expr in expressions().items():
                 found = await prom.query(expr)
@@ -165,6 +171,7 @@ async def check_values(prom: Prometheus) -> None:
         'gpu_node_allocations_total{outcome="ok"}': 1,
         'gpu_node_registrations_total{outcome="ok"}': 1,
         "gpu_node_streams_open": 1,
+        "gpu_node_pod_resources_up": 1,
         "gpu_node_mps_daemon_ready": 1,
         'gpu_node_mps_daemon_starts_total{outcome="ok"}': 1,
         'gpu_node_profile_changes_total{outcome="ok"}': 1,
@@ -310,3 +317,29 @@ def test_rules_and_scrape_configuration_are_what_prometheus_takes(tmp_path):
         assert code == 0, said
 
     run(work())
+
+
+@pytest.mark.parametrize("accept", ["", "application/openmetrics-text"])
+def test_names_of_any_kind_reach_prometheus_as_they_are(tmp_path, accept):
+    stage = Stage(program=HOSTILE[0], node=HOSTILE[2], profile=HOSTILE[4])
+    for name in HOSTILE:
+        stage.serve(gpus(1, name=name))
+    assert stage.metrics.render(accept).content_type.startswith(accept or "text/plain")
+
+    def answer(_: Request) -> Response:
+        made = stage.metrics.render(accept)
+        return Response(200, made.content_type, made.body)
+
+    async def work():
+        async with (
+            server({"/metrics": Route(answer)}) as running,
+            prometheus(tmp_path, Target("node-a", running.port)) as prom,
+        ):
+            await prom.until("gpu_node_devices")
+            names = {
+                labels.get("resource", "") for labels, _ in await prom.query("gpu_node_devices")
+            }
+            cut = {name.replace("\udcff", "?") for name in HOSTILE if len(name) < 100}
+            assert names == {*cut, "x" * 127 + "…"}
+
+    run(work(), LIMIT)

@@ -30,6 +30,21 @@ NOW = 1_700_000_000.0
 
 Labels = Mapping[str, str]
 
+HOSTILE = (
+    'quo"te',
+    "back\\slash",
+    "two\nlines",
+    "carriage\rreturn",
+    "lone \udcff surrogate",
+    "nul \0 byte",
+    "line separator \u2028 and \x85",
+    "}} 1 # HELP x y",
+    "名前",
+    "x" * 10_000,
+    "",
+)
+"""Names that a careless writer of metrics does not survive."""
+
 
 def an_ailment(reason: str, severity: Severity = Severity.RECOVERABLE) -> Ailment:
     """Something against a device, from the beginning."""

@@ -10,7 +10,8 @@ import pytest
 import yaml
 from support.metrics import SAMPLES, Metric, everything, exposed
 
-from gpu_device_plugin.status.metrics import PARTS, Part, parts_of
+from gpu_device_plugin.config.option import Program
+from gpu_device_plugin.status.metrics import PARTS, Part
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
@@ -87,6 +88,5 @@ def test_rules_use_metrics_that_there_are():
 
 
 def test_every_program_has_its_parts():
+    assert set(PARTS) == set(Program)
     assert {part for parts in PARTS.values() for part in parts} == set(Part)
-    assert parts_of("nvidia-device-plugin") == (Part.PLUGIN,)
-    assert parts_of("gpu-node agent") == tuple(Part)
