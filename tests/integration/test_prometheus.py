@@ -20,6 +20,7 @@ from support.profiles import Stage as ProfileStage
 from support.programs import program
 from support.prometheus import (
     MONITORING,
+    PATIENCE,
     Prometheus,
     Target,
     alert_rules,
@@ -123,7 +124,7 @@ async def fleet(directory: Path, profiles: ProfileStage, tools: MpsTools) -> Asy
             await stack.enter_async_context(each)
             for each in (devices, labels, daemons, profiles.running(LISTEN))
         ]
-        await kubelet.until(allocatable(4), "four GPUs")
+        await kubelet.until(allocatable(4), "four GPUs", PATIENCE)
         ports = [await port_of(each) for each in programs]
         yield Fleet(kubelet, events, tuple(Target("node-a", port) for port in ports))
 

@@ -101,7 +101,7 @@ async def prometheus(
         stderr=asyncio.subprocess.PIPE,
     )
     async with followed(process) as running:
-        await running.logged("Server is ready to receive web requests")
+        await running.logged("Server is ready to receive web requests", PATIENCE)
         found = re.search(r'msg="Listening on" address=\S+:(\d+)', running.log)
         assert found, running.log
         yield Prometheus(int(found[1]))
@@ -139,7 +139,7 @@ async def promtool(*arguments: str, stdin: bytes = b"") -> tuple[int, str]:
 
 async def port_of(running: PluginProcess) -> int:
     """Where a program serves, as its log says."""
-    await running.logged("serving HTTP")
+    await running.logged("serving HTTP", PATIENCE)
     found = re.search(r"serving HTTPS? at \S*?:(\d+): ", running.log)
     assert found is not None
     return int(found[1])
