@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from gpu_device_plugin.config.durations import INFINITE
+from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import Config, GfdFlags
 from gpu_device_plugin.config.validate import Origins, validate_mig_strategy
 from gpu_device_plugin.errors import HardwareError, UserError
@@ -23,6 +24,7 @@ from gpu_device_plugin.labels.compute import make_labels
 from gpu_device_plugin.labels.facts import FactReader
 from gpu_device_plugin.labels.model import Facts, Labels
 from gpu_device_plugin.labels.output import Output
+from gpu_device_plugin.labels.record import LabelRecord
 from gpu_device_plugin.labels.reports import Reports, SaidOnce
 from gpu_device_plugin.telemetry import Labelled, Listener, Outcome, Reloaded, nobody
 from gpu_device_plugin.threads import in_thread
@@ -50,6 +52,8 @@ class Work:
     reader: FactReader
     output: Output
     origins: Origins = field(default_factory=dict)
+    loaded: Loaded | None = None
+    """Where the configuration comes from, for whoever looks at it."""
 
     @property
     def flags(self) -> GfdFlags:
@@ -129,7 +133,9 @@ class LabelService:
         self._tell = tell
         self._wake = asyncio.Event()
         self._stop = asyncio.Event()
-        self._work: Work | None = None
+        self.work: Work | None = None
+        """What is being done; None until the configuration has been read."""
+        self.record = LabelRecord(clock)
         self._former: list[Output] = []
         """Places that labels were published to before a reload, and may still be."""
         self._timestamp = 0
@@ -174,7 +180,7 @@ class LabelService:
                 work = await self._reload(work)
 
     def _begin(self, work: Work) -> None:
-        self._work = work
+        self.work = work
         self._timestamp = int(self._clock())
         self._said_once.forget()
 
@@ -184,19 +190,22 @@ class LabelService:
             validate_mig_strategy(fresh.config, fresh.origins)
         except UserError as error:
             log.error("%s; the last good configuration stays in force", error)
+            self.record.reload_problem = str(error)
             self._tell(Reloaded(Outcome.FAILED, str(error)))
             return work
         await work.output.close()
         if work.output.place != fresh.output.place:
             self._former.append(work.output)
             self._has_published = False
+            self.record.move()
+        self.record.reload_problem = ""
         self._begin(fresh)
         self._tell(Reloaded(Outcome.OK))
         return fresh
 
     async def _end(self) -> None:
         """Takes away what has to go at the end of the program."""
-        for output in [*self._former, *((self._work.output,) if self._work else ())]:
+        for output in [*self._former, *((self.work.output,) if self.work else ())]:
             await output.withdraw()
             await output.close()
 
@@ -216,11 +225,13 @@ class LabelService:
     async def _pass(self, work: Work) -> Passed:
         """Labels the node once."""
         timestamp = None if work.flags.no_timestamp else self._timestamp
+        self.record.ask()
         facts = await in_thread("read", lambda: work.reader.read(timestamp))
         if facts.node.has_devices:
             validate_mig_strategy(work.config, work.origins)
         labels = make_labels(work.config, facts)
         self._reports.update(problems_of(labels, facts))
+        self.record.take(facts.driver_problem, labels.failures())
         retry = await self._publish(work, labels)
         if work.flags.oneshot:
             _require_complete(labels)
@@ -250,6 +261,7 @@ class LabelService:
                 await self._wait(self._stop, pause)
             else:
                 await self._published(work, len(labels.labels), changed=changed)
+                self.record.publish(labels.published())
                 return None
 
     def _pause_after(self, work: Work, error: UserError, elapsed: float) -> float:
@@ -264,7 +276,7 @@ class LabelService:
         pause = self._pauses.output.next(error.retry_after if isinstance(error, ApiError) else 0)
         if str(error) != self._output_problem:
             log.warning("%s; trying again", error)
-        self._output_problem = str(error)
+        self._output_problem = self.record.output_problem = str(error)
         return pause
 
     async def _published(self, work: Work, count: int, *, changed: bool) -> None:

@@ -61,8 +61,10 @@ class MpsSupervisor:
         self._wake = asyncio.Event()
         self._stop = asyncio.Event()
         self._reload = False
-        self._problem = ""
-        self._is_ready = False
+        self.problem = ""
+        """Why it is not known which daemons are needed; empty if it is."""
+        self.is_ready = False
+        """Whether every daemon that is needed runs, as the file `.ready` tells."""
         self._keepers = dict[str, DaemonKeeper]()
 
     def observe(self) -> tuple[DaemonState, ...]:
@@ -121,7 +123,7 @@ class MpsSupervisor:
     async def _wait(self) -> None:
         """Waits for news; while the driver cannot be used, not for long."""
         try:
-            async with asyncio.timeout(DRIVER_RETRY_SECONDS if self._problem else None):
+            async with asyncio.timeout(DRIVER_RETRY_SECONDS if self.problem else None):
                 await self._wake.wait()
         except TimeoutError:
             self._reload = True
@@ -135,7 +137,7 @@ class MpsSupervisor:
             self._tell(Reloaded(Outcome.FAILED, str(error)))
             return
         # While the driver is waited for, nothing new has come of another attempt.
-        is_news = not wanted.problem or wanted.problem != self._problem
+        is_news = not wanted.problem or wanted.problem != self.problem
         if wanted.problem and self._keepers:
             log.error("%s; the daemons go on as they are", wanted.problem)
         else:
@@ -149,13 +151,13 @@ class MpsSupervisor:
 
         One that is wanted as it is goes on, and so do its clients.
         """
-        if wanted.problem and wanted.problem != self._problem:
+        if wanted.problem and wanted.problem != self.problem:
             log.warning(
                 "%s; waiting, as failOnInitError is false: next attempt every %g s",
                 wanted.problem,
                 DRIVER_RETRY_SECONDS,
             )
-        self._problem = wanted.problem
+        self.problem = wanted.problem
         specs = {spec.resource: spec for spec in wanted.daemons}
         ended = [k for k in self._keepers.values() if specs.get(k.spec.resource) != k.spec]
         if ended or specs.keys() - self._keepers.keys():
@@ -187,10 +189,10 @@ class MpsSupervisor:
         Raises:
             ConfigError: the file cannot be made.
         """
-        ready = not self._problem and all(k.is_up for k in self._keepers.values())
+        ready = not self.problem and all(k.is_up for k in self._keepers.values())
         if not ready:
             self._withdraw_readiness()
-        elif not self._is_ready:
+        elif not self.is_ready:
             path = ready_file(self._around.root)
             try:
                 touch(path)
@@ -199,11 +201,11 @@ class MpsSupervisor:
                     f"{path} cannot be made: {error.strerror}",
                     "mount the directory of --mps-root there, writable",
                 ) from None
-            self._is_ready = True
+            self.is_ready = True
             log.info("ready")
 
     def _withdraw_readiness(self) -> None:
-        if self._is_ready:
+        if self.is_ready:
             log.info("not ready any more")
-        self._is_ready = False
+        self.is_ready = False
         withdraw(ready_file(self._around.root))

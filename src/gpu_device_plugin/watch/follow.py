@@ -86,11 +86,22 @@ class ProfileFollower:
         """Path and contents that were validated last, and what is wrong with them."""
         self._untold: float | None = None
         """When something was changed that nobody was told of yet."""
-        self._problem = ""
+        self.problem = ""
+        """Why the configuration that applies is not in its place; empty if it is."""
         self._listener = tell
         self._is_news = False
         """Whether something has changed that the listener was not told of yet."""
         self._told_problem = ""
+
+    @property
+    def link(self) -> str:
+        """Path of the link that is kept."""
+        return self._target.link
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether a configuration is in its place, and its contents are known."""
+        return self._contents is not None and is_usable(self._target.link)
 
     @property
     def profile(self) -> str:
@@ -164,11 +175,11 @@ class ProfileFollower:
 
     def _report(self, problem: str) -> None:
         """Logs a problem when it begins or changes, not every time it is met."""
-        if problem and problem != self._problem:
+        if problem and problem != self.problem:
             log.error("%s; tried again with every change", problem)
-        elif self._problem and not problem:
+        elif self.problem and not problem:
             log.info("the problem is over")
-        self._problem = problem
+        self.problem = problem
 
     def _follow_label(self) -> None:
         """Links what applies; raises ConfigError, and leaves what there is, if it cannot be had."""
