@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support.aio import run
-from support.process import PluginProcess, node, plugin
-from support.serving import allocatable
-from support.web import Reply, fetch
+from support.process import node, plugin
+from support.serving import GPU, allocatable
+from support.web import LISTEN, fetch, port_of, status_of, until_status
 
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
-from gpu_device_plugin.status.document import from_json
-
-LISTEN = "--metrics-address=127.0.0.1:0"
-
-
-async def port_of(running: PluginProcess) -> int:
-    """Where a program serves."""
-    await running.logged("serving HTTP")
-    found = re.search(r"serving HTTPS? at \S*?:(\d+): ", running.log)
-    assert found is not None
-    return int(found[1])
-
-
-async def until_status(port: int, path: str, status: int) -> Reply:
-    """Asks until that is the answer; the limit is that of the test."""
-    while (reply := await fetch(port, path)).status != status:
-        pass
-    return reply
+from gpu_device_plugin.simulation.pods import PodSpec
+from gpu_device_plugin.status.endpoints import FRESH_SECONDS
 
 
 def test_a_restart_of_the_kubelet_makes_the_plugin_unready_and_never_dead(tmp_path):
@@ -81,15 +66,40 @@ def test_a_broken_gpu_makes_the_plugin_neither_dead_nor_unready(tmp_path):
             await kubelet.until(allocatable(3), "three GPUs")
             assert (await fetch(port, "/livez")).status == 200
             assert (await fetch(port, "/readyz")).status == 200
-            while (status := from_json((await fetch(port, "/status.json")).body)).resources[
-                0
-            ].allocatable != 3:
-                pass
+            await asyncio.sleep(FRESH_SECONDS)
+            status = await status_of(port)
+            assert status.resources[0].allocatable == 3
             assert status.node == "node-1"
             assert status.hardware is not None
             assert status.hardware.simulated == "t4x4"
             assert any("unhealthy resource=" in event.text for event in status.events)
-            assert b"3 of 4 can be allocated" in (await fetch(port, "/")).body
+            page = await fetch(port, "/")
+            assert page.headers["content-type"] == "text/html; charset=utf-8"
+            assert "script-src 'sha256-" in page.headers["content-security-policy"]
+            assert b"XID 79" in page.body
+
+    run(work())
+
+
+def test_who_holds_what_is_shown(tmp_path):
+    sockets = tmp_path / "plugins"
+    sockets.mkdir()
+    pods = str(tmp_path / "pods.sock")
+
+    async def work():
+        async with (
+            SimulatedKubelet(str(sockets), pod_resources_socket=pods) as kubelet,
+            plugin(sockets, LISTEN, f"--pod-resources-socket={pods}") as running,
+        ):
+            port = await port_of(running)
+            await kubelet.until(allocatable(4), "four GPUs")
+            await kubelet.admit(PodSpec.of("train", {GPU: 2}))
+            while (status := await status_of(port)).resources[0].in_use != 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)  # the kubelet is asked a second after an allocation
+            holders = [h.pod for d in status.resources[0].devices for h in d.holders]
+            assert holders == ["train", "train"]
+            assert status.pods.asked
+            assert b"train" in (await fetch(port, "/")).body
 
     run(work())
 
@@ -137,6 +147,34 @@ def test_the_program_ends_at_once_though_a_client_is_connected(tmp_path):
     run(work())
 
 
+NEEDED = {
+    "device_plugin": ["--kubelet-socket=", "--plugin-directory=DIR"],
+    "config_manager": [
+        "--node-name=n",
+        "--node-label=l",
+        "--config-file-srcdir=DIR",
+        "--config-file-dst=DIR/link",
+    ],
+}
+
+
+def refused(directory: Path, module: str, options: list[str]) -> str:
+    """The one line with which a program ends."""
+    needed = [each.replace("DIR", str(directory)) for each in NEEDED.get(module, [])]
+    code = f"from gpu_device_plugin.programs.{module} import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *needed, *options],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("E")]
+    return line
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -152,36 +190,27 @@ def test_the_program_ends_at_once_though_a_client_is_connected(tmp_path):
         ([LISTEN, "--metrics-token-file=/dev/null"], "/dev/null is empty"),
     ],
 )
+def test_options_that_cannot_be_used_end_the_plugin_with_one_line(tmp_path, options, message):
+    assert message in refused(tmp_path, "device_plugin", options)
+
+
 @pytest.mark.parametrize(
-    "module", ["device_plugin", "gpu_feature_discovery", "config_manager", "mps_control_daemon"]
+    "module", ["gpu_feature_discovery", "config_manager", "mps_control_daemon"]
 )
-def test_options_that_cannot_be_used_end_every_program_with_one_line(
-    tmp_path, module, options, message
-):
-    needed = {
-        "device_plugin": ["--kubelet-socket=", f"--plugin-directory={tmp_path}"],
-        "config_manager": [
-            "--node-name=n",
-            "--node-label=l",
-            f"--config-file-srcdir={tmp_path}",
-            f"--config-file-dst={tmp_path}/link",
-        ],
-    }
-    code = f"from gpu_device_plugin.programs.{module} import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *needed.get(module, []), *options],
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
-    assert done.returncode == 1
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("E")]
-    assert message in line
-    assert "Traceback" not in done.stderr
+def test_an_address_that_is_none_ends_every_program_with_one_line(tmp_path, module):
+    line = refused(tmp_path, module, ["--metrics-address=9440"])
+    assert "--metrics-address (GPU_NODE_METRICS_ADDRESS): '9440' cannot be listened at" in line
 
 
-OPTIONAL = ("gpu_device_plugin.web", "gpu_device_plugin.status", "prometheus_client")
+OPTIONAL = (
+    "gpu_device_plugin.web",
+    "gpu_device_plugin.status.endpoints",
+    "gpu_device_plugin.status.metrics",
+    "gpu_device_plugin.status.page",
+    "gpu_device_plugin.status.pod_watch",
+    "gpu_device_plugin.status.reporter",
+    "prometheus_client",
+)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -12,10 +13,15 @@ from typing import Any
 
 import h11
 
+from gpu_device_plugin.status.document import from_json
+from gpu_device_plugin.status.model import NodeStatus
 from gpu_device_plugin.web.address import Address
 from gpu_device_plugin.web.guard import Guard
 from gpu_device_plugin.web.messages import Response, Route
 from gpu_device_plugin.web.server import WebServer
+from support.process import PluginProcess
+
+LISTEN = "--metrics-address=127.0.0.1:0"
 
 
 @dataclass(frozen=True)
@@ -132,3 +138,23 @@ async def server(
     async with WebServer(Address("127.0.0.1", 0), routes or HELLO, **options) as running:
         await running.is_listening.wait()
         yield running
+
+
+async def port_of(running: PluginProcess) -> int:
+    """Where a program serves."""
+    await running.logged("serving HTTP")
+    found = re.search(r"serving HTTPS? at \S*?:(\d+): ", running.log)
+    assert found is not None
+    return int(found[1])
+
+
+async def until_status(port: int, path: str, status: int) -> Reply:
+    """Asks until that is the answer; the limit is that of the test."""
+    while (reply := await fetch(port, path)).status != status:  # noqa: ASYNC110 - there is no event
+        await asyncio.sleep(0.01)
+    return reply
+
+
+async def status_of(port: int) -> NodeStatus:
+    """The status that a program tells, which may be that of a moment ago."""
+    return from_json((await fetch(port, "/status.json")).body)

@@ -102,10 +102,11 @@ async def wait_for(event: asyncio.Event) -> None:
 
 def describe(follower: ProfileFollower, reporter: Reporter) -> None:
     """Tells a reporter where it learns how following is going."""
-    from gpu_device_plugin.status.of_profiles import profile_readiness  # noqa: PLC0415 - for the port
+    from gpu_device_plugin.status import of_profiles  # noqa: PLC0415 - only for the port
 
     reporter.profile = lambda: follower.profile
-    reporter.ready = partial(profile_readiness, follower)
+    reporter.configuration = partial(of_profiles.profile_configuration, follower)
+    reporter.ready = partial(of_profiles.profile_readiness, follower)
 
 
 def make_follower(parsed: Parsed, tell: Listener = nobody) -> ProfileFollower:

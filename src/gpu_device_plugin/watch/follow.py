@@ -94,6 +94,11 @@ class ProfileFollower:
         self._told_problem = ""
 
     @property
+    def link(self) -> str:
+        """Path of the link that is kept."""
+        return self._target.link
+
+    @property
     def is_linked(self) -> bool:
         """Whether a configuration is in its place, and its contents are known."""
         return self._contents is not None and is_usable(self._target.link)
