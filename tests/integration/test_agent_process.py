@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import nvmlsim
 from support.agents import NODE, NONE, OBJECT, AgentStage, agree, shared
 from support.aio import run, until
 from support.apiserver import ApiServer
 from support.serving import GPU
 
+from gpu_device_plugin.hardware.simulated import SimulatedBackend
 from gpu_device_plugin.programs import gpu_node
 
 SOON = "import gpu_device_plugin.agent.agent as agent; agent.FIRST_SIGHT_SECONDS = 0.3"
@@ -564,3 +566,32 @@ def test_the_agent_has_a_help_and_a_version_of_its_own(capsys):
     with pytest.raises(SystemExit):
         gpu_node.run(["--help"])
     assert "serve the devices of this node" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(nvmlsim.COMPILER is None, reason="no C compiler for the NVML simulator")
+def test_nvml_is_read_once_for_devices_and_labels(alone):
+    simulated = SimulatedBackend.from_profile("dgx-a100")
+    inventory = simulated.read()
+    links = simulated.read_links(inventory, lambda: False)
+    profile, events = alone.root / "profile", alone.root / "nvml-events"
+    profile.write_text(nvmlsim.profile_text(inventory, links))
+    events.touch()
+    alone.environ |= {
+        "GPU_NODE_SIMULATE": "",
+        "LD_LIBRARY_PATH": str(nvmlsim.build().parent),
+        "NVMLSIM_PROFILE": str(profile),
+        "NVMLSIM_EVENTS": str(events),
+        "DEVICE_DISCOVERY_STRATEGY": "nvml",
+    }
+
+    async def work():
+        async with alone.running("--rescan-interval=0") as (kubelet, process):
+            await alone.shows(kubelet, 8, gpu__count="8", gpu__memory="40960")
+            await process.logged("GPU health is being watched")
+            events.write_text("fail nvmlDeviceGetHandleByIndex@2 15\nxid 2 79\n")
+            await alone.shows(kubelet, 7, gpu__count="7")
+            assert kubelet.view().resource(GPU).capacity == 8
+            process.signal(signal.SIGTERM)
+            assert await process.ended(3) == 0
+
+    run(work())
