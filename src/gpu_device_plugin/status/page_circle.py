@@ -11,7 +11,7 @@ from gpu_device_plugin.status.model import LinkStatus
 from gpu_device_plugin.status.page_html import join
 from gpu_device_plugin.status.page_links import Links, Spot, width_of
 
-WIDTH = 400
+WIDTH = 416
 RADIUS, GPU_RADIUS = 112.0, 22.0
 ARC_RADIUS, NAME_RADIUS = 143.0, 155.0
 HUB_RADIUS = 30.0
@@ -43,12 +43,7 @@ def draw(spots: tuple[Spot, ...], links: Links, title: str, description: str) ->
     """The picture as an element of a page."""
     circle = Circle(spots)
     names = list(_names(circle)) if links.arcs else []
-    heights = [circle.point(n, RADIUS)[1] for n in range(len(spots))]
-    edge = GPU_RADIUS + 8
-    top = min([min(heights) - edge, *(y - 14 for _, y in (name[0] for name in names))])
-    bottom = max([max(heights) + edge, *(y + 8 for _, y in (name[0] for name in names))])
-    if links.hub:
-        top, bottom = min(top, -HUB_RADIUS - 4), max(bottom, HUB_RADIUS + 4)
+    top, bottom = _heights(circle, links)
     return element(
         "svg",
         element("title", escaped(title), id="topology-name"),
@@ -66,6 +61,22 @@ def draw(spots: tuple[Spot, ...], links: Links, title: str, description: str) ->
         width=WIDTH,
         height=round(bottom - top),
     )
+
+
+def _heights(circle: Circle, links: Links) -> tuple[float, float]:
+    """From where to where the picture goes: two GPUs need less room than eight."""
+    heights = [circle.point(n, RADIUS)[1] for n in range(len(circle.spots))]
+    edges = [min(heights) - GPU_RADIUS - 8, max(heights) + GPU_RADIUS + 8]
+    if links.hub:
+        edges += [-HUB_RADIUS - 4, HUB_RADIUS + 4]
+    if links.arcs:
+        for first, last in _spans(circle):
+            steps = (first + (last - first) * n / 16 for n in range(17))
+            ways = [circle.point(step, ARC_RADIUS)[1] for step in steps]
+            edges += [min(ways) - 4, max(ways) + 4]
+        for (_, y), _ in _names(circle):
+            edges += [y - 14, y + 8]
+    return min(edges), max(edges)
 
 
 def _lines(circle: Circle, drawn: Sequence[LinkStatus]) -> Iterator[Markup]:
@@ -106,15 +117,17 @@ def _runs(circle: Circle) -> Iterator[tuple[int, int, int | None]]:
             first = number + 1
 
 
-def _arcs(circle: Circle) -> Iterator[Markup]:
-    step = 360 / len(circle.spots)
-    end = min(0.38, WIDEST_END / step)
+def _spans(circle: Circle) -> Iterator[tuple[float, float]]:
+    """Where the arcs begin and end: a bit beyond their first and last GPU."""
+    end = min(0.38, WIDEST_END * len(circle.spots) / 360)
     for first, last, _ in _runs(circle):
-        (x1, y1), (x2, y2) = (
-            circle.point(first - end, ARC_RADIUS),
-            circle.point(last + end, ARC_RADIUS),
-        )
-        large = int((last - first + 2 * end) * step > 180)
+        yield first - end, last + end
+
+
+def _arcs(circle: Circle) -> Iterator[Markup]:
+    for first, last in _spans(circle):
+        (x1, y1), (x2, y2) = circle.point(first, ARC_RADIUS), circle.point(last, ARC_RADIUS)
+        large = int((last - first) * 360 / len(circle.spots) > 180)
         way = f"M{x1:.0f} {y1:.0f}A{ARC_RADIUS:.0f} {ARC_RADIUS:.0f} 0 {large} 0 {x2:.0f} {y2:.0f}"
         yield element("path", class_="arc", d=way)
 
@@ -124,7 +137,7 @@ def _names(circle: Circle) -> Iterator[tuple[tuple[float, float], str]]:
     for first, last, node in _runs(circle):
         x, y = circle.point((first + last) / 2, NAME_RADIUS)
         # Text has its baseline below its middle, and is wider than high.
-        yield (x + 20 * x / NAME_RADIUS, y + 5), f"N{node}"
+        yield (x + 26 * x / NAME_RADIUS, y + 5), f"NUMA {node}"
 
 
 def _gpu(circle: Circle, number: int) -> Markup:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpu_device_plugin.inspection.topology_model import NEARNESS, UNKNOWN
 from gpu_device_plugin.status.model import LinkStatus
 from gpu_device_plugin.status.page_state import GpuView, Level
-from gpu_device_plugin.status.page_usage import held
+from gpu_device_plugin.status.page_usage import HUES, Pod, held, letter, pods_of
 from gpu_device_plugin.status.page_words import count
 
 MEANINGS = {nearness.word: nearness.meaning for nearness in NEARNESS.values()}
 RANKS = {word: rank for rank, word in enumerate((*MEANINGS, UNKNOWN))}
 NUMA_KIND = "NODE"
-HUES = 6
-"""Colours of pods; where there are more pods they come again, and the letters tell them apart."""
-
-Pod = tuple[str, str]
-"""Namespace and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +56,15 @@ def nearness(link: LinkStatus) -> tuple[int, int]:
     return link.nvlinks, -RANKS.get(link.kind, len(RANKS))
 
 
+def is_drawn(views: Sequence[GpuView]) -> bool:
+    """Whether there is something to draw.
+
+    Not with less than two GPUs, and not where all of them are cut into MIG devices, which are
+    given to containers without regard to links.
+    """
+    return len(views) > 1 and not all(view.gpu.mig_devices for view in views)
+
+
 def sort_links(views: Sequence[GpuView], links: Sequence[LinkStatus]) -> Links:
     """Leaves out the farthest kind, and what the NUMA nodes show; of one kind only none is drawn."""
     nodes = {view.gpu.numa_node for view in views}
@@ -96,26 +100,6 @@ def kind_text(link_kind: str, nvlinks: int) -> str:
     return MEANINGS.get(link_kind, "not known")
 
 
-def find_pods(views: Iterable[GpuView]) -> dict[Pod, list[int]]:
-    """The pods that hold whole GPUs, each with the GPUs that it holds, by the first of them."""
-    pods = dict[Pod, list[int]]()
-    for view in views:
-        for pod in _pods_of(view):
-            pods.setdefault(pod, []).append(view.gpu.index)
-    return pods
-
-
-def _pods_of(view: GpuView) -> Iterator[Pod]:
-    for offer in view.as_a_whole:
-        if not offer.device.replicas:
-            yield from dict.fromkeys((h.namespace, h.pod) for h in offer.device.holders)
-
-
-def letter(number: int) -> str:
-    """What stands for a pod in the picture: A, B, …, Z, 27, 28."""
-    return chr(ord("A") + number) if number < 26 else str(number + 1)
-
-
 def make_spots(views: Sequence[GpuView], pods: Sequence[Pod]) -> tuple[Spot, ...]:
     """The GPUs, those of a NUMA node together."""
     firsts = dict[int | None, int]()
@@ -126,7 +110,7 @@ def make_spots(views: Sequence[GpuView], pods: Sequence[Pod]) -> tuple[Spot, ...
 
 
 def _spot(view: GpuView, pods: Sequence[Pod]) -> Spot:
-    number = next((pods.index(pod) for pod in _pods_of(view)), None)
+    number = next((pods.index(pod) for pod in pods_of(view)), None)
     mark, style, text = _use(view, number)
     if number is not None:
         text = f"held by {'/'.join(pods[number])}"

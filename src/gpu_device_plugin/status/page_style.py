@@ -79,7 +79,7 @@ white-space:nowrap}
 
 body>header{display:flex;flex-wrap:wrap;gap:.35rem 1rem;align-items:center;
 padding-top:.9rem;padding-bottom:.7rem}
-#node{display:flex;flex-wrap:wrap;gap:.1rem 1rem;align-items:baseline;flex:1 1 20rem}
+#node{display:flex;flex-wrap:wrap;gap:.1rem 1rem;align-items:baseline;flex:1 1 12rem}
 #node b{font-size:1.2rem;overflow-wrap:anywhere}
 button{font:inherit;font-size:.867rem;color:var(--ink);background:var(--card);
 border:1px solid var(--free);border-radius:6px;padding:.25rem .7rem;cursor:pointer}
@@ -114,7 +114,7 @@ dd{overflow-wrap:anywhere;min-width:0}
 .badge{color:var(--c);font-weight:600}
 .badge.good{font-weight:400}
 
-.gpus>li{display:grid;grid-template-columns:4.2rem 11rem minmax(0,1fr) minmax(0,15rem);
+.gpus>li{position:relative;display:grid;grid-template-columns:4.2rem 11rem minmax(0,1fr) minmax(0,14rem) 4.2rem;
 gap:.15rem 1rem;padding:.55rem 0;border-top:1px solid var(--rule);align-items:baseline}
 .gpus>li>*{grid-column:2/-1}
 .gpus>li>h3{grid-column:1;font-size:1rem;font-weight:650}
@@ -133,6 +133,7 @@ border-radius:2px;background:var(--used)}
 .strip.bar path{stroke-dasharray:none}
 .bad .strip path{stroke:var(--bad)}
 
+.gpus>li>details>summary{position:absolute;right:0;top:.6rem}
 summary{cursor:pointer;color:var(--link);width:fit-content;font-size:.867rem}
 details>*+*{margin-top:.4rem}
 table{border-collapse:collapse;width:100%;position:relative}
@@ -141,7 +142,8 @@ border-top:1px solid var(--rule);overflow-wrap:anywhere}
 thead th{font-size:.8rem;border:0;overflow-wrap:normal}
 table p{display:inline}
 .resources tbody th{font-weight:600}
-.resources :nth-child(n+2):nth-child(-n+4){text-align:right}
+.resources :is(th,td){padding-right:2.5rem}
+.resources :nth-child(n+2):nth-child(-n+4){text-align:right;width:5rem}
 .settings,.log{font-size:.867rem}
 h4{margin:.4rem 0 0;font-size:.867rem;font-weight:600}
 .holders{columns:17rem auto;font-size:.867rem;font-variant-numeric:tabular-nums;margin:.2rem 0}
@@ -151,7 +153,7 @@ overflow-wrap:anywhere;border-bottom:1px solid var(--rule)}
 "DejaVu Sans Mono",monospace;font-size:.8rem}
 .log tbody th{font-variant-numeric:tabular-nums;white-space:nowrap}
 .log td:nth-child(2){white-space:nowrap}
-.log td:last-child{color:var(--faint)}
+.log td:last-child{white-space:nowrap;color:var(--faint)}
 .mig{margin:.25rem 0}
 .mig td,.mig tbody th{font-size:.933rem}
 
@@ -176,6 +178,7 @@ overflow-wrap:anywhere;border-bottom:1px solid var(--rule)}
 .gpu.bad circle{stroke:var(--bad);stroke-width:3}
 .gpu .sign{fill:var(--bad)!important;stroke:var(--card)!important;stroke-width:1.5!important}
 .circle .cross{fill:var(--card);font-weight:700;font-size:11px}
+.use .letter{margin-right:.35rem}
 .letter{display:inline-block;min-width:1.4rem;text-align:center;border-radius:4px;
 background:var(--h);border:1px solid var(--ink)}
 .scroll{overflow-x:auto}
@@ -185,6 +188,8 @@ background:var(--h);border:1px solid var(--ink)}
 footer{color:var(--faint);font-size:.867rem;padding-bottom:1.5rem!important}
 
 @media (max-width:46rem){
+#verdict>.facts,#verdict>.points{grid-column:1/-1}
+.gpus>li>details>summary{position:static}
 h1{font-size:1.3rem}
 #verdict,section{padding:.8rem .9rem;border-radius:8px}
 .gpus>li{grid-template-columns:4.2rem minmax(0,1fr)}
@@ -200,6 +205,7 @@ border-top:1px solid var(--rule)}
 .resources td:nth-child(2)::before{content:"in use "}
 .resources td:nth-child(3)::before{content:"allocatable "}
 .resources td:nth-child(4)::before{content:"capacity "}
+.resources td:nth-child(5)::before{content:"sharing "}
 .log td:nth-child(3){flex:1 0 100%;order:1}
 .settings thead{display:none}
 .settings tr{display:block;padding:.3rem 0;border-top:1px solid var(--rule)}
