@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from gpu_device_plugin.inspection.topology_xml import element
 from gpu_device_plugin.status.model import NodeStatus
-from gpu_device_plugin.status.page_gpus import fact, gpus_section
+from gpu_device_plugin.status.page_gpus import badge, fact, gpus_section
 from gpu_device_plugin.status.page_html import (
     Markup,
     escaped,
@@ -181,8 +181,9 @@ def _point(point_: Point, now: float) -> Markup:
 
 
 def _facts(status: NodeStatus) -> Iterator[Markup]:
-    ready = "yes" if status.ready.ok else "no"
-    yield fact("Ready", ready)
+    level = Level.GOOD if status.ready.ok else Level.WARN
+    word = badge(level, "yes" if status.ready.ok else "no")
+    yield Markup(f"<div><dt>Ready<dd>{word}</div>")
     yield fact("Program", f"{status.program} {status.version}")
     yield fact("Up for", span(status.time - status.started))
     hardware = status.hardware

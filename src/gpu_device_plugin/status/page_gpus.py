@@ -23,6 +23,7 @@ from gpu_device_plugin.status.page_state import (
     GpuView,
     Level,
     Offer,
+    cause_first,
     cause_of,
     condition_of,
     view_gpus,
@@ -138,7 +139,7 @@ def _illness(illness: Illness, now: float) -> Markup:
         )
     else:
         times = f"since {times}"
-    cause = f"<b>{escaped(cause_of(illness))}</b> {times}. "
+    cause = f"<b>{escaped(cause_first(illness))}</b>, {times}. "
     return tag("p", Markup(cause + escaped(ENDS.get(illness.severity, ""))), class_="cause")
 
 

@@ -14,6 +14,8 @@ from gpu_device_plugin.status.page_words import count
 MEANINGS = {nearness.word: nearness.meaning for nearness in NEARNESS.values()}
 RANKS = {word: rank for rank, word in enumerate((*MEANINGS, UNKNOWN))}
 NUMA_KIND = "NODE"
+LONGEST_MARK = 6
+"""Characters below the number of a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,10 @@ def _use(view: GpuView, pod: int | None) -> tuple[str, str, str]:
     known = any(offer.resource.in_use is not None for offer in view.offers)
     if shared and known:
         taken, there = sum(map(held, shared)), sum(device.replicas for device in shared)
-        return f"{taken}/{there}", "part" if taken else "", f"{taken} of {there} replicas in use"
+        mark = f"{taken}/{there}"
+        if len(mark) > LONGEST_MARK:
+            mark = f"{100 * taken // there} %"
+        return mark, "part" if taken else "", f"{taken} of {there} replicas in use"
     if not view.offers:
         return "off", "away", "not offered"
     return "", "", "free" if known else "use not known"

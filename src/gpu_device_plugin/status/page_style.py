@@ -74,8 +74,8 @@ b{font-weight:600}
 white-space:nowrap}
 .skip{position:absolute;left:1rem;top:-4rem;padding:.4rem .8rem;background:var(--card);z-index:1}
 .skip:focus{top:.5rem}
-.faint,.note,.place,dt,thead th{color:var(--faint)}
-.note{font-size:.867rem}
+.faint,.aside,.place,dt,thead th{color:var(--faint)}
+.aside{font-size:.867rem}
 
 body>header{display:flex;flex-wrap:wrap;gap:.35rem 1rem;align-items:center;
 padding-top:.9rem;padding-bottom:.7rem}
@@ -115,19 +115,19 @@ dd{overflow-wrap:anywhere;min-width:0}
 .badge.good{font-weight:400}
 
 .gpus>li{position:relative;display:grid;grid-template-columns:4.2rem 11rem minmax(0,1fr) minmax(0,14rem) 4.2rem;
-gap:.15rem 1rem;padding:.55rem 0;border-top:1px solid var(--rule);align-items:baseline}
+gap:.15rem 1rem;padding:.55rem 0;border-top:1px solid var(--rule);align-items:start}
 .gpus>li>*{grid-column:2/-1}
 .gpus>li>h3{grid-column:1;font-size:1rem;font-weight:650}
 .gpus>li>.badge{grid-column:2}
 .gpus>li>.use{grid-column:3}
 .gpus>li>.place{grid-column:4;text-align:right;font-size:.867rem}
 .gpus>li.bad{background:var(--p);box-shadow:-1.15rem 0 var(--p),1.15rem 0 var(--p)}
-.use{overflow-wrap:anywhere}
+.use{display:flex;flex-wrap:wrap;gap:.1rem .8rem;overflow-wrap:anywhere}
 .free{color:var(--faint)}
 .held::before{content:"";display:inline-block;width:.65rem;height:.65rem;margin-right:.45rem;
 border-radius:2px;background:var(--used)}
 .unread{color:var(--bad)}
-.strip{display:block;max-width:100%;height:auto;margin:.3rem 0 .15rem}
+.strip{max-width:100%;height:auto;align-self:center}
 .strip path{stroke:var(--free);stroke-width:.26;stroke-dasharray:.72 .28;stroke-dashoffset:-.14}
 .strip .u{stroke:var(--used);stroke-width:.84}
 .strip.bar path{stroke-dasharray:none}
@@ -135,7 +135,9 @@ border-radius:2px;background:var(--used)}
 
 .gpus>li>details>summary{position:absolute;right:0;top:.6rem}
 summary{cursor:pointer;color:var(--link);width:fit-content;font-size:.867rem}
+details{margin-top:.3rem}
 details>*+*{margin-top:.4rem}
+.gpus details{margin:0}
 table{border-collapse:collapse;width:100%;position:relative}
 th,td{text-align:left;font-weight:400;padding:.22rem .9rem .22rem 0;vertical-align:baseline;
 border-top:1px solid var(--rule);overflow-wrap:anywhere}
@@ -154,8 +156,12 @@ overflow-wrap:anywhere;border-bottom:1px solid var(--rule)}
 .log tbody th{font-variant-numeric:tabular-nums;white-space:nowrap}
 .log td:nth-child(2){white-space:nowrap}
 .log td:last-child{white-space:nowrap;color:var(--faint)}
-.mig{margin:.25rem 0}
-.mig td,.mig tbody th{font-size:.933rem}
+.mig{display:block;margin:.15rem 0;font-size:.933rem}
+.mig tbody{display:block}
+.mig thead{position:absolute;clip-path:inset(50%)}
+.mig tbody tr{display:grid;grid-template-columns:3rem 8rem minmax(8rem,1fr) minmax(0,2fr) 5rem 7rem;
+gap:0 1rem;border-top:1px solid var(--rule)}
+.mig :is(th,td){border:0;padding-right:0}
 
 .figure{display:flex;flex-wrap:wrap;gap:.5rem 2rem;align-items:center}
 .circle{max-width:100%;height:auto;flex:0 1 auto}
@@ -166,7 +172,7 @@ overflow-wrap:anywhere;border-bottom:1px solid var(--rule)}
 .nv,.pcie{fill:none;stroke:var(--nv)}
 .pcie{stroke:var(--pcie);stroke-dasharray:5 3}
 .arc{fill:none;stroke:var(--pcie);stroke-width:3;stroke-linecap:round}
-.circle text{text-anchor:middle;fill:var(--ink);font-size:12px}
+.circle text{text-anchor:middle;fill:var(--ink);font-size:11.5px}
 .circle .index{font-size:16px;font-weight:650}
 .circle .numa{fill:var(--faint)}
 .hub,.gpu circle{fill:var(--card);stroke:var(--free);stroke-width:1.5}
@@ -197,10 +203,13 @@ h1{font-size:1.3rem}
 .gpus>li>.badge{grid-column:2;text-align:right}
 .gpus>li>.place{grid-column:1/-1;text-align:left}
 .gpus>li.bad{box-shadow:-.9rem 0 var(--p),.9rem 0 var(--p)}
-.resources thead,.mig thead,.log thead,.mps thead{position:absolute;clip-path:inset(50%)}
-.resources tr,.mig tr,.log tr,.mps tr{display:flex;flex-wrap:wrap;gap:0 .8rem;padding:.3rem 0;
+.resources thead,.log thead,.mps thead{position:absolute;clip-path:inset(50%)}
+.mig tbody tr{grid-template-columns:3rem 1fr auto}
+.mig td:nth-child(4){grid-column:1/-1}
+.mig td:nth-child(5){grid-column:1/3}
+.resources tr,.log tr,.mps tr{display:flex;flex-wrap:wrap;gap:0 .8rem;padding:.3rem 0;
 border-top:1px solid var(--rule)}
-.resources :is(th,td),.mig :is(th,td),.log :is(th,td),.mps :is(th,td){border:0;padding:0}
+.resources :is(th,td),.log :is(th,td),.mps :is(th,td){border:0;padding:0}
 .resources tbody th{flex:1 0 100%}
 .resources td:nth-child(2)::before{content:"in use "}
 .resources td:nth-child(3)::before{content:"allocatable "}

@@ -72,7 +72,7 @@ def _pods(pods: Pods, now: float) -> Markup:
         text = "The kubelet has not yet told who holds what."
     else:
         text = f"The kubelet told who holds what {ago(pods.time, now)}."
-    return tag("p", escaped(text), class_="note")
+    return tag("p", escaped(text), class_="aside")
 
 
 def events_section(events: Sequence[LogEvent], now: float) -> Markup:

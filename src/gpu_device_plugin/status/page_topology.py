@@ -96,7 +96,7 @@ def _lines(links: Links, total: int, all_links: Sequence[LinkStatus]) -> Iterato
         link = next(link for link in links.drawn if link.kind == kind)
         yield join((_sample(link, most), _kind(kind)))
     for kind in links.left_out:
-        how = "by the arcs" if kind == NUMA_KIND and links.arcs else "not drawn"
+        how = "shown by the arcs" if kind == NUMA_KIND and links.arcs else "not drawn"
         yield Markup(f"{_kind(kind)} <span class=faint>({how})</span>")
     if links.arcs:
         yield escaped("Arcs join the GPUs of a NUMA node.")
