@@ -188,6 +188,47 @@ MATRIX: dict[str, dict[str, Any]] = {
         "gfd": {"enabled": True, "extraEnv": [{"name": "GFD_MACHINE_TYPE_FILE", "value": ""}]},
         "mps": {"extraEnv": [{"name": "LOG_FORMAT", "value": "json"}]},
     },
+    # Metrics and probes.
+    "metrics": {"metrics": {"enabled": True}, "gfd": {"enabled": True}},
+    "metrics without pages and pods": {
+        "metrics": {"enabled": True, "statusPage": False, "podResources": {"enabled": False}},
+    },
+    "metrics, guarded": {
+        "metrics": {
+            "enabled": True,
+            "ports": {"devicePlugin": 9000, "gfd": 9001, "mps": 9002},
+            "podResources": {"path": "/data/kubelet/pod-resources"},
+            "tls": {"secretName": "certificate"},
+            "token": {"secretName": "token", "key": "bearer"},
+            "service": {"annotations": {"a": "b"}},
+            "serviceMonitor": {
+                "enabled": True,
+                "interval": "1m",
+                "scrapeTimeout": "10s",
+                "labels": {"release": "prometheus"},
+                "tlsConfig": {"insecureSkipVerify": True},
+                "relabelings": [{"targetLabel": "cluster", "replacement": "x"}],
+            },
+        },
+        "probes": {"enabled": True},
+        "gfd": {"enabled": True, "namespaceOverride": "labels"},
+        "networkPolicy": {
+            "enabled": True,
+            "metricsFrom": [
+                {
+                    "namespaceSelector": {
+                        "matchLabels": {"kubernetes.io/metadata.name": "monitoring"}
+                    }
+                }
+            ],
+        },
+    },
+    "probes": {
+        "probes": {"enabled": True, "liveness": {"periodSeconds": 60}, "readiness": {}},
+        "gfd": {"enabled": True},
+        "networkPolicy": {"enabled": True},
+        "mps": {"readinessProbe": None},
+    },
     # Simulated nodes and the network.
     "simulated": {"simulate": {"profile": "dgx-a100"}, "gfd": {"enabled": True}},
     "simulated, described": {

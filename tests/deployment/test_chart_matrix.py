@@ -107,7 +107,7 @@ def test_there_are_enough_sets_and_each_value_is_in_one() -> None:
 
 def _paths(values: dict[str, Any], prefix: str = "") -> Iterator[str]:
     grouped = {"cdi", "config", "configManager", "devicePlugin", "gfd", "image", "mps"}
-    grouped |= {"networkPolicy", "simulate"}
+    grouped |= {"metrics", "networkPolicy", "probes", "simulate"}
     for name, value in values.items():
         if not prefix and name in grouped and isinstance(value, dict):
             yield from _paths(value, f"{name}.")

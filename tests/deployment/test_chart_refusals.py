@@ -54,6 +54,20 @@ CONTRADICTIONS = [
         "deviceDiscoveryStrategy: vfio is for gpu-feature-discovery only",
     ),
     (
+        {"metrics": {"serviceMonitor": {"enabled": True}}},
+        NAMESPACE,
+        "metrics.serviceMonitor.enabled: there is nothing to scrape; set metrics.enabled=true",
+    ),
+    (
+        {
+            "metrics": {"enabled": True, "ports": {"gfd": 9440}},
+            "devicePlugin": {"enableHostNetwork": True},
+            "gfd": {"enabled": True, "enableHostNetwork": True},
+        },
+        NAMESPACE,
+        "metrics.ports: 9440 is taken twice in the network of the host, by devicePlugin and gfd",
+    ),
+    (
         {"simulate": {"profile": "t4x4", "node": "gpus: []"}},
         NAMESPACE,
         "simulate.profile and simulate.node exclude each other",

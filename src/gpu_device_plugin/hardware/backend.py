@@ -60,7 +60,7 @@ class NvmlBackend:
         from gpu_device_plugin.hardware.nvml_library import NvmlLibrary  # noqa: PLC0415 - 3 MB
 
         self.name = "nvml"
-        self._platform = platform
+        self.platform = platform
         self._library = NvmlLibrary(driver_root)
 
     def read(self) -> Inventory:
@@ -68,7 +68,7 @@ class NvmlBackend:
         from gpu_device_plugin.hardware.nvml_read import read_inventory  # noqa: PLC0415 - 3 MB
 
         with self._library.session():
-            return read_inventory(self._platform)
+            return read_inventory(self.platform)
 
     def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:
         """Reads the links through NVML."""
@@ -79,7 +79,7 @@ class NvmlBackend:
 
     async def health_events(self, inventory: Inventory) -> AsyncGenerator[HealthEvent, None]:
         """Watches an NVML event set in a thread; WSL has none."""
-        if self._platform is Platform.WSL:
+        if self.platform is Platform.WSL:
             return
         from gpu_device_plugin.hardware.nvml_health import NvmlMonitor  # noqa: PLC0415 - 3 MB
 
@@ -95,16 +95,21 @@ class NvmlBackend:
             in_loop(lambda: events.put_nowait(event))
 
         ended = asyncio.Event()
+        failures = list[Exception]()
 
-        def end() -> None:
+        def end(failure: Exception | None) -> None:
+            if failure is not None:
+                failures.append(failure)
             ended.set()
             events.put_nowait(None)
 
         monitor = NvmlMonitor(self._library, inventory, emit)
-        monitor.start(lambda: in_loop(end))
+        monitor.start(lambda failure: in_loop(lambda: end(failure)))
         try:
             while (event := await events.get()) is not None:
                 yield event
+            if failures:
+                raise failures[0]
         finally:
             monitor.stop()
             try:

@@ -61,7 +61,7 @@ class NvmlLibrary:
         """
         self.load()
         try:
-            _initialise()
+            initialise()
         except NvmlError as error:
             raise InitError(
                 f"cannot initialise NVML: {error}",
@@ -73,7 +73,8 @@ class NvmlLibrary:
             shutdown()
 
 
-def _initialise() -> None:
+def initialise() -> None:
+    """Initialises the library that was loaded last; raises NvmlError."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError_FunctionNotFound:  # drivers older than 375

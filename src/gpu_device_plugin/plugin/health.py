@@ -29,6 +29,10 @@ TOLD_SECONDS = 0.05
 HAND_OVER_SECONDS = 5.0
 """Longest time for which a new monitor is waited for before the former one ends."""
 
+SILENCE_SECONDS = 60.0
+"""How long a driver may take to answer the monitor; to initialise eight GPUs that no persistence
+daemon keeps initialised takes it half of that."""
+
 Clock = Callable[[], float]
 
 
@@ -42,6 +46,8 @@ class WatchState(StrEnum):
     BLIND = "the driver reports nothing"
     """The monitor tries again and again."""
     WATCHING = "watching"
+    HELD = "the driver does not answer"
+    """The monitor's thread is in a call of the driver that does not come back."""
     FAILED = "failed"
     """The monitor has ended by an error of the program."""
 
@@ -49,9 +55,17 @@ class WatchState(StrEnum):
 class HealthWatch:
     """Marks devices on boards as events come; the boards may be exchanged meanwhile."""
 
-    def __init__(self, clock: Clock = time.time, tell: Listener = nobody) -> None:
+    def __init__(
+        self,
+        clock: Clock = time.time,
+        tell: Listener = nobody,
+        steady: Clock = time.monotonic,
+    ) -> None:
         self._clock = clock
         self._tell = tell
+        self._steady = steady
+        self._last_sign: float | None = None
+        """When the monitor was last heard of; None for one that gives no signs of life."""
         self._policy = HealthPolicy()
         self._boards: tuple[DeviceBoard, ...] = ()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
@@ -70,6 +84,8 @@ class HealthWatch:
             return WatchState.OFF
         if self._tasks[0].done():
             return WatchState.SILENT
+        if self._last_sign is not None and self._steady() - self._last_sign > SILENCE_SECONDS:
+            return WatchState.HELD
         if self.is_monitoring:
             return WatchState.WATCHING
         return WatchState.BLIND if self._is_blind else WatchState.STARTING
@@ -93,9 +109,7 @@ class HealthWatch:
                 for board in self._boards
             ]
             if gpu.lost:
-                if not any(devices for _, devices in known):
-                    log.warning("lost gpu=%s index=%d: %s", gpu.uuid, gpu.index, gpu.lost)
-                self._apply(HealthEvent(HealthKind.LOST, uuid=gpu.uuid, reason=gpu.lost))
+                self._show_lost(gpu, sum(len(devices) for _, devices in known))
                 continue
             found = list[tuple[str, str]]()
             for board, devices in known:
@@ -108,6 +122,15 @@ class HealthWatch:
                 )
                 self._tell(back)
 
+    def _show_lost(self, gpu: Gpu, known: int) -> None:
+        """Marks the devices of a GPU, unless all of them, so many, are marked already."""
+        devices = (device for board in self._boards for device in board.resource.devices)
+        if known and known == sum(device.gpu_uuid == gpu.uuid for device in devices):
+            return
+        if not known:
+            log.warning("lost gpu=%s index=%d: %s", gpu.uuid, gpu.index, gpu.lost)
+        self._apply(HealthEvent(HealthKind.LOST, uuid=gpu.uuid, reason=gpu.lost))
+
     async def take(self, backend: Backend, inventory: Inventory) -> None:
         """Begins to watch, in place of what is being watched, without a gap between.
 
@@ -118,6 +141,7 @@ class HealthWatch:
             await self.stop()
             return
         self._has_failed = False
+        self._last_sign = None
         former, ready = self._tasks, asyncio.Event()
         self._tasks = self._begin(backend, inventory, ready)
         try:
@@ -153,6 +177,9 @@ class HealthWatch:
         try:
             async with aclosing(backend.health_events(inventory)) as events:
                 async for event in events:
+                    if event.kind is HealthKind.MONITOR_ALIVE:
+                        self._last_sign = self._steady()
+                        continue
                     ready.set()
                     await self._first_lists()
                     if self._apply(event):
@@ -201,9 +228,9 @@ def apply_event(
         tell: hears what has come of it.
     """
     if event.kind is HealthKind.MONITOR_READY:
-        return _end_of_blindness(boards, Severity.PROVISIONAL)
+        return _end_of_blindness(boards, Severity.PROVISIONAL, tell)
     if event.kind is HealthKind.MONITORABLE:
-        return _end_of_blindness(boards, Severity.UNWATCHABLE, event.uuid)
+        return _end_of_blindness(boards, Severity.UNWATCHABLE, tell, event.uuid)
     meaning = event.reason if event.xid is None else describe_xid(event.xid)
     turn, devices = _act(event, policy, list(boards), now, meaning)
     tell(
@@ -264,13 +291,18 @@ def _severity(event: HealthEvent, action: XidAction) -> Severity:
 
 
 def _end_of_blindness(
-    boards: Iterable[DeviceBoard], severity: Severity, uuid: str | None = None
+    boards: Iterable[DeviceBoard], severity: Severity, tell: Listener, uuid: str | None = None
 ) -> bool:
     """Nothing was known against devices that merely were not watched."""
-    changed = False
+    back = list[tuple[str, str]]()
     for board in boards:
         devices = [d for d in board.ailing(severity) if uuid in {None, d.gpu_uuid}]
         for device in board.mark_healthy(devices):
-            changed = True
-            log.info("healthy again, since it is watched: device=%s", device.id)
-    return changed
+            back.append((board.resource.name, device.id))
+            log.info(
+                "healthy again, since it is watched resource=%s device=%s",
+                *(board.resource.name, device.id),
+            )
+    if back:
+        tell(HealthChanged(Turn.HEALTHY, uuid or "", "watched", devices=tuple(back)))
+    return bool(back)

@@ -34,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Runs a subcommand; its exit code, or 2 if there is no such one."""
+    if argv[:1] == [AGENT]:
+        # Its options have the grammar of the programs that it stands for.
+        return _run_agent(argv[1:])
     parser = make_parser()
     given, rest = parser.parse_known_args(argv)
     if rest and not given.takes_options_of_plugin:
@@ -149,7 +152,68 @@ def _run_labels(given: argparse.Namespace) -> int:
     return run_labels(given)
 
 
+def _add_validate_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_validate import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+def _run_validate(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_validate import (  # noqa: PLC0415 - for this command
+        run_validate,
+    )
+
+    return run_validate(given)
+
+
+def _add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_doctor import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+def _run_doctor(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_doctor import (  # noqa: PLC0415 - for this command
+        run_doctor,
+    )
+
+    return run_doctor(given)
+
+
+def _run_agent(argv: Sequence[str]) -> int:
+    from gpu_device_plugin.programs.entry import hold_signals  # noqa: PLC0415 - for this command
+
+    hold_signals()
+    from gpu_device_plugin.programs.gpu_node_agent import run_agent  # noqa: PLC0415 - as above
+
+    return run_agent(argv)
+
+
+def _no_arguments(parser: argparse.ArgumentParser) -> None:
+    """For a command that parses its own."""
+    del parser
+
+
+AGENT = "agent"
+
 COMMANDS = (
+    Command(
+        name="doctor",
+        summary="find what is wrong with this node, and what to do about it",
+        description=(
+            "Looks at everything that GPUs on a node depend on: driver, NVML, container runtime, "
+            "kubelet, Kubernetes, MPS, limits and rights of the system, configuration. Each check "
+            "has a verdict, what was seen, and the next step. Nothing is changed. Works on the "
+            "host as root, inside the plugin's pod, and with --host-root in a debug pod. The exit "
+            "code is 0 if nothing has failed, 1 if something has, 2 if the options make no sense."
+        ),
+        add_arguments=_add_doctor_arguments,
+        run=_run_doctor,
+    ),
     Command(
         name="demo",
         summary="watch the plugin at work on a simulated DGX",
@@ -196,5 +260,24 @@ COMMANDS = (
         ),
         add_arguments=_add_labels_arguments,
         run=_run_labels,
+    ),
+    Command(
+        name="validate",
+        summary="find every problem of configurations, ConfigMaps and manifests",
+        description=(
+            "Checks configuration files, ConfigMaps, manifests and rendered charts (helm template "
+            "NAME CHART | gpu-node validate -) by the rules of the programs that read them, and "
+            "tells every problem with file, line and key. The exit code is 1 if there is any "
+            "error, or with --strict any warning."
+        ),
+        add_arguments=_add_validate_arguments,
+        run=_run_validate,
+    ),
+    Command(
+        name=AGENT,
+        summary="serve the devices of this node, label it, follow its configuration",
+        description="See gpu-node agent --help.",
+        add_arguments=_no_arguments,
+        run=lambda _: _run_agent(()),
     ),
 )

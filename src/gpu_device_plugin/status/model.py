@@ -175,7 +175,8 @@ class Configuration:
     profile: str
     """The name of the configuration that the node's label has chosen, where somebody follows it."""
     hash: str
-    """The first 16 digits of the SHA-256 of the merged configuration as the log prints it."""
+    """The first 16 digits of the SHA-256 of the merged configuration as the log prints it; empty
+    in a program that does not read it."""
     settings: tuple[Setting, ...] = ()
     warnings: tuple[str, ...] = ()
     reload: Reloading | None = None
@@ -205,15 +206,29 @@ class MpsStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class FormerHolding:
+    """A device, or replicas of it, that a container holds and that is not offered (any more)."""
+
+    resource: str
+    device: str
+    """Its id, without replica number."""
+    index: str
+    """``3`` or ``3:1``, if the node has such a device; else empty."""
+    holder: Holder
+
+
+@dataclass(frozen=True, slots=True)
 class Pods:
     """What the kubelet tells of who holds what."""
 
     asked: bool
     """Whether it is asked at all."""
     problem: str = ""
-    """Why it does not tell; empty if it does."""
+    """Why it does not tell; empty if it does. What it has told last stays, and may be old."""
     time: float = 0
     """Of the last answer; 0 before the first one."""
+    former: tuple[FormerHolding, ...] = ()
+    """What containers hold and is not offered any more, as after a change of the configuration."""
 
 
 @dataclass(frozen=True, slots=True)

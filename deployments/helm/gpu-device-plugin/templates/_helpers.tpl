@@ -31,6 +31,11 @@
 {{- include "gpu-device-plugin.suffixed" (dict "root" . "suffix" "mps-control-daemon") }}
 {{- end }}
 
+{{/* Of the name of a DaemonSet: that of its Service. */}}
+{{- define "gpu-device-plugin.metricsName" -}}
+{{- printf "%s-metrics" (trunc 55 . | trimSuffix "-") }}
+{{- end }}
+
 {{- define "gpu-device-plugin.namespace" -}}
 {{- .Values.namespaceOverride | default .Release.Namespace }}
 {{- end }}
@@ -404,10 +409,10 @@ without a process chooses the configuration once, before the program starts.
       "affinity" "allowDefaultNamespace" "cdi" "compatWithCPUManager" "componentSelectors" "config"
       "configManager" "deviceDiscoveryStrategy" "deviceIDStrategy" "deviceListStrategy"
       "devicePlugin" "failOnInitError" "fullnameOverride" "gdrcopyEnabled" "gdsEnabled" "gfd"
-      "global" "image" "imagePullSecrets" "logFormat" "migStrategy" "mofedEnabled" "mps"
+      "global" "image" "imagePullSecrets" "logFormat" "metrics" "migStrategy" "mofedEnabled" "mps"
       "nameOverride" "namespace" "namespaceOverride" "networkPolicy" "nfd" "noTimestamp"
       "nodeSelector" "nvidiaDevRoot" "nvidiaDriverRoot" "podAnnotations" "podSecurityContext"
-      "priorityClassName" "resources" "runtimeClassName" "securityContext"
+      "priorityClassName" "probes" "resources" "runtimeClassName" "securityContext"
       "selectorLabelsOverride" "simulate" "sleepInterval" "strictValues" "tolerations"
       "updateStrategy" }}
 {{- $unknown := list }}
