@@ -53,6 +53,8 @@ class OpenPort:
         if Endpoint.METRICS in self._endpoints:
             self._count(parsed.program)
         self._page: Page = TEXT_PAGE
+        if Endpoint.STATUS in self._endpoints:
+            self._page = _status_page()
 
     def _count(self, program: str) -> None:
         """Counts from now on what metrics tell of a program."""
@@ -75,3 +77,10 @@ class OpenPort:
                 yield
         finally:
             root.removeHandler(self._reporter.tail)
+
+
+def _status_page() -> Page:
+    """The status as a page."""
+    from gpu_device_plugin.status.page import STATUS_PAGE  # noqa: PLC0415 - only where it is shown
+
+    return STATUS_PAGE

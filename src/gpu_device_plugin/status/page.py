@@ -6,12 +6,11 @@ the order of its importance to somebody who has been woken up.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator
 from urllib.parse import quote
 
 from gpu_device_plugin.inspection.topology_xml import element
+from gpu_device_plugin.status.endpoints import Page
 from gpu_device_plugin.status.model import NodeStatus
 from gpu_device_plugin.status.page_gpus import badge, fact, gpus_section
 from gpu_device_plugin.status.page_html import (
@@ -46,31 +45,6 @@ ICONS = {
     Level.BAD: ("#c8202b", "M5 5l6 6M11 5l-6 6"),
 }
 """Colour and sign of the page's icon."""
-
-
-def _source_hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-SCRIPT_HASH = _source_hash(SCRIPT)
-"""Of the inline script, as Content-Security-Policy names it."""
-
-STYLE_HASH = _source_hash(STYLE)
-"""Of the inline style sheet, as Content-Security-Policy names it."""
-
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        f"script-src '{SCRIPT_HASH}'",
-        f"style-src '{STYLE_HASH}'",
-        "img-src data:",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    )
-)
-"""All that the page needs, and nothing else."""
 
 
 def render_page(status: NodeStatus) -> bytes:
@@ -199,9 +173,5 @@ def _facts(status: NodeStatus) -> Iterator[Markup]:
         yield fact("Simulated node", hardware.simulated)
 
 
-__all__ = [
-    "CONTENT_SECURITY_POLICY",
-    "SCRIPT_HASH",
-    "STYLE_HASH",
-    "render_page",
-]
+STATUS_PAGE = Page(render_page, scripts=(SCRIPT,), styles=(STYLE,))
+"""The page with all that may run in it."""

@@ -107,6 +107,8 @@ h1{font-size:1.6rem;line-height:1.25;font-weight:650;color:var(--c);overflow-wra
 overflow-wrap:anywhere}
 
 section>header{display:flex;flex-wrap:wrap;gap:0 1rem;align-items:baseline;color:var(--faint)}
+h3{font-size:1rem;font-weight:650}
+section>h3{margin-top:.6rem}
 h2{font-size:1.1rem;font-weight:650;color:var(--ink);margin-bottom:.5rem}
 .facts{display:flex;flex-wrap:wrap;gap:.1rem 1.5rem}
 .facts div,.gpus dl div{display:flex;gap:.5rem}
@@ -117,7 +119,7 @@ dd{overflow-wrap:anywhere;min-width:0}
 .gpus>li{position:relative;display:grid;grid-template-columns:4.2rem 11rem minmax(0,1fr) minmax(0,14rem) 4.2rem;
 gap:.15rem 1rem;padding:.55rem 0;border-top:1px solid var(--rule);align-items:start}
 .gpus>li>*{grid-column:2/-1}
-.gpus>li>h3{grid-column:1;font-size:1rem;font-weight:650}
+.gpus>li>h3{grid-column:1}
 .gpus>li>.badge{grid-column:2}
 .gpus>li>.use{grid-column:3}
 .gpus>li>.place{grid-column:4;text-align:right;font-size:.867rem}
@@ -145,7 +147,7 @@ thead th{font-size:.8rem;border:0;overflow-wrap:normal}
 table p{display:inline}
 .resources tbody th{font-weight:600}
 .resources :is(th,td){padding-right:2.5rem}
-.resources :nth-child(n+2):nth-child(-n+4){text-align:right;width:5rem}
+.resources :is(th,td):nth-child(n+2):nth-child(-n+4){text-align:right;width:5rem}
 .settings,.log{font-size:.867rem}
 h4{margin:.4rem 0 0;font-size:.867rem;font-weight:600}
 .holders{columns:17rem auto;font-size:.867rem;font-variant-numeric:tabular-nums;margin:.2rem 0}
@@ -210,6 +212,7 @@ h1{font-size:1.3rem}
 .resources tr,.log tr,.mps tr{display:flex;flex-wrap:wrap;gap:0 .8rem;padding:.3rem 0;
 border-top:1px solid var(--rule)}
 .resources :is(th,td),.log :is(th,td),.mps :is(th,td){border:0;padding:0}
+.resources tbody tr :nth-child(n){text-align:left;width:auto}
 .resources tbody th{flex:1 0 100%}
 .resources td:nth-child(2)::before{content:"in use "}
 .resources td:nth-child(3)::before{content:"allocatable "}

@@ -179,7 +179,7 @@ def _others(status: NodeStatus) -> Iterator[Point]:
             yield Point(Level.WARN, f"Not ready: {reason}")
     yield from _parts(status)
     if status.pods.problem:
-        yield Point(Level.NOTE, f"Who holds what is not known: {status.pods.problem}")
+        yield Point(Level.NOTE, f"Who holds what is not told: {status.pods.problem}")
     if hardware is not None and hardware.gpus and not _is_watched(hardware):
         yield Point(Level.NOTE, f"Health of the GPUs is not watched: {hardware.watch}")
 
