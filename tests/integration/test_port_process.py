@@ -73,7 +73,9 @@ def test_a_broken_gpu_makes_the_plugin_neither_dead_nor_unready(tmp_path):
             assert status.hardware is not None
             assert status.hardware.simulated == "t4x4"
             assert any("unhealthy resource=" in event.text for event in status.events)
-            assert b"GPU 2 is unhealthy: GPU has fallen off the bus" in (await fetch(port, "/")).body
+            assert (
+                b"GPU 2 is unhealthy: GPU has fallen off the bus" in (await fetch(port, "/")).body
+            )
 
     run(work())
 

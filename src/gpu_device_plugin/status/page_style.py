@@ -79,7 +79,7 @@ white-space:nowrap}
 
 body>header{display:flex;flex-wrap:wrap;gap:.35rem 1rem;align-items:center;
 padding-top:.9rem;padding-bottom:.7rem}
-#node{display:flex;flex-wrap:wrap;gap:.1rem 1rem;align-items:baseline;flex:1 1 12rem}
+#node{display:flex;flex-wrap:wrap;gap:.1rem 1rem;align-items:baseline;flex:1 1 9rem}
 #node b{font-size:1.2rem;overflow-wrap:anywhere}
 button{font:inherit;font-size:.867rem;color:var(--ink);background:var(--card);
 border:1px solid var(--free);border-radius:6px;padding:.25rem .7rem;cursor:pointer}
@@ -212,7 +212,7 @@ h1{font-size:1.3rem}
 .resources tr,.log tr,.mps tr{display:flex;flex-wrap:wrap;gap:0 .8rem;padding:.3rem 0;
 border-top:1px solid var(--rule)}
 .resources :is(th,td),.log :is(th,td),.mps :is(th,td){border:0;padding:0}
-.resources tbody tr :nth-child(n){text-align:left;width:auto}
+.resources :is(th,td):nth-child(n):nth-child(-n+9){text-align:left;width:auto}
 .resources tbody th{flex:1 0 100%}
 .resources td:nth-child(2)::before{content:"in use "}
 .resources td:nth-child(3)::before{content:"allocatable "}

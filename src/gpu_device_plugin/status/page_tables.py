@@ -176,7 +176,8 @@ def _origin(configuration: Configuration, now: float) -> Iterator[Markup]:
     yield fact("File", configuration.file or "none")
     if configuration.profile:
         yield fact("Profile", configuration.profile)
-    yield fact("Hash", configuration.hash)
+    if configuration.hash:
+        yield fact("Hash", configuration.hash)
     reload = configuration.reload
     if reload is not None:
         when = f"{clock(reload.time, now)} UTC, {ago(reload.time, now)}"

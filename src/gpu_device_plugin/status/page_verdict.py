@@ -145,7 +145,8 @@ def _hits(view: GpuView) -> Iterator[_Hit]:
 def _sentence(hits: Sequence[_Hit]) -> str:
     condition, cause = hits[0].condition, hits[0].cause
     gpus = {hit.gpu for hit in hits if not hit.slice}
-    slices = [hit.slice for hit in hits if hit.slice]
+    # 4:9 stands before 4:10.
+    slices = sorted((hit.slice for hit in hits if hit.slice), key=lambda each: (len(each), each))
     subjects, number = list[str](), len(gpus) + len(slices)
     if gpus:
         subjects.append(gpus_text(gpus))
