@@ -190,6 +190,8 @@ def browser(directory: Path) -> Iterator[Browser]:
     finally:
         driver.terminate()
         driver.wait(10)
+        if driver.stdout is not None:
+            driver.stdout.close()
         shutil.rmtree(profile, ignore_errors=True)
 
 
@@ -201,9 +203,7 @@ def _port(driver: subprocess.Popen[str]) -> int:
     for line in driver.stdout:
         said += line
         if found := re.search(r"started successfully on port (\d+)", line):
-            # Nobody reads what it says from now on, so that it never waits for a reader.
             patience.cancel()
-            threading.Thread(target=driver.stdout.read, daemon=True).start()
             return int(found[1])
     patience.cancel()
     raise BrowserError(f"chromedriver does not start: {said}")

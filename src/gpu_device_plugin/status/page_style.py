@@ -135,8 +135,8 @@ border-radius:2px;background:var(--used)}
 .strip.bar path{stroke-dasharray:none}
 .bad .strip path{stroke:var(--bad)}
 
-.gpus>li>details>summary{position:absolute;right:0;top:.6rem}
-summary{cursor:pointer;color:var(--link);width:fit-content;font-size:.867rem}
+.gpus>li>details>summary{position:absolute;right:0;top:.4rem}
+summary{padding:.15rem 0;cursor:pointer;color:var(--link);width:fit-content;font-size:.867rem}
 details{margin-top:.3rem}
 details>*+*{margin-top:.4rem}
 .gpus details{margin:0}
