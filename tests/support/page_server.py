@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from gpu_device_plugin.status.model import NodeStatus
-from gpu_device_plugin.status.page import STATUS_PAGE
-from gpu_device_plugin.web.headers import page_policy
-
-POLICY = page_policy(STATUS_PAGE.scripts, STATUS_PAGE.styles)
+from gpu_device_plugin.status.page import CONTENT_SECURITY_POLICY, render_page
 
 
 @dataclass
@@ -38,11 +35,11 @@ def serving(status: NodeStatus) -> Iterator[PageServer]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = served.instead or STATUS_PAGE.render(served.status)
+            body = served.instead or render_page(served.status)
             self.send_response(served.code)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
-            self.send_header("Content-Security-Policy", POLICY)
+            self.send_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
             self.end_headers()
             self.wfile.write(body)
 

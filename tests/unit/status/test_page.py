@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
@@ -34,8 +36,9 @@ from gpu_device_plugin.status.model import (
     Pods,
     Reloading,
 )
-from gpu_device_plugin.status.page import STATUS_PAGE, render_page
+from gpu_device_plugin.status.page import CONTENT_SECURITY_POLICY, STYLE, render_page
 from gpu_device_plugin.status.page_gpus import TIMES
+from gpu_device_plugin.status.page_script import SCRIPT
 
 LIMIT_BYTES = 50_000
 
@@ -127,8 +130,8 @@ def test_tables_have_captions_and_heads_with_a_scope(name):
 @pytest.mark.parametrize("name", STATUSES)
 def test_nothing_is_styled_or_run_that_a_strict_policy_forbids(name):
     page = page_of(STATUSES[name]())
-    assert tuple(each.children[0] for each in page.find("script")) == STATUS_PAGE.scripts
-    assert tuple(each.children[0] for each in page.find("style")) == STATUS_PAGE.styles
+    assert [each.children for each in page.find("script")] == [[SCRIPT]]
+    assert [each.children for each in page.find("style")] == [[STYLE]]
     for each in page.walk():
         assert not [key for key in each.attributes if key.startswith("on") or key == "style"]
         for key in ("src", "href"):
@@ -466,6 +469,15 @@ def test_hostile_names_are_shown_as_they_are(text):
     assert text in by_id(page, "node").text
     assert text in by_id(page, "events").text
     assert text in page.find("title")[0].text
+
+
+def test_the_policy_names_the_script_and_the_style_sheet_by_their_hashes():
+    directives = dict(each.split(" ", 1) for each in CONTENT_SECURITY_POLICY.split("; "))
+    assert directives["default-src"] == "'none'"
+    for name, text in (("script-src", SCRIPT), ("style-src", STYLE)):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert directives[name] == f"'sha256-{digest}'"
+    assert "unsafe" not in CONTENT_SECURITY_POLICY
 
 
 def test_the_page_is_a_function_of_the_status():
