@@ -67,7 +67,9 @@ async function update() {{
     // Without the name and password that the address may hold: fetch refuses those.
     const address = new URL(location.pathname + location.search, location.origin);
     const signal = AbortSignal.timeout({PATIENCE * 1000});
-    const answer = await fetch(address, {{cache: "no-store", signal}});
+    // So that the server does not have the browser ask for a password in between.
+    const headers = {{"X-Requested-With": "page"}};
+    const answer = await fetch(address, {{cache: "no-store", headers, signal}});
     if (answer.status === 401 || answer.status === 403)
       throw new Error("access is refused, reload the page");
     if (!answer.ok) throw new Error("the answer is " + answer.status);
