@@ -116,7 +116,7 @@ dd{overflow-wrap:anywhere;min-width:0}
 .badge{color:var(--c);font-weight:600}
 .badge.good{font-weight:400}
 
-.gpus>li{position:relative;display:grid;grid-template-columns:4.2rem 11rem minmax(0,1fr) minmax(0,14rem) 4.2rem;
+.gpus>li{position:relative;display:grid;grid-template-columns:4.2rem 11rem minmax(0,1fr) minmax(0,12rem) 4.2rem;
 gap:.15rem 1rem;padding:.55rem 0;border-top:1px solid var(--rule);align-items:start}
 .gpus>li>*{grid-column:2/-1}
 .gpus>li>h3{grid-column:1}

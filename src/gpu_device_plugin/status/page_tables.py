@@ -30,7 +30,7 @@ from gpu_device_plugin.status.page_state import Level
 from gpu_device_plugin.status.page_usage import holder_name
 from gpu_device_plugin.status.page_words import ago, clock, count
 
-NEWEST, OLDER = 10, 20
+NEWEST, OLDER = 8, 12
 """Log lines that are shown, and those that are shown on demand."""
 MOST_FORMER = 20
 """Holdings of what is not offered any more that are named."""

@@ -14,7 +14,7 @@ MOST_CELLS = 128
 LONGEST_ROW = 50
 """Cells of a row."""
 STRIP_WIDTH, WIDEST_CELL = 300, 14
-ROOM = 17_000
+ROOM = 15_000
 """Characters that the lists of holders of a page may have together, so that it stays small."""
 
 
@@ -103,18 +103,18 @@ def strip(device: DeviceStatus) -> Markup:
     columns = -(-device.replicas // rows)
     cell = min(WIDEST_CELL, STRIP_WIDTH // columns)
     ground = "".join(
-        f"M0 {row}.5h{min(columns, device.replicas - row * columns)}" for row in range(rows)
+        f"M0 {row}h{min(columns, device.replicas - row * columns)}" for row in range(rows)
     )
     drawn = "".join(
-        f"M{start % columns} {start // columns}.5h{end - start}"
+        f"M{start % columns} {start // columns}h{end - start}"
         for start, end in _runs(taken, columns, device.replicas)
     )
     return _strip("strip", (ground, drawn), (columns, rows), (columns * cell, rows * min(cell, 12)))
 
 
 def _bar(share: float) -> Markup:
-    drawn = f"M0 .5h{min(share, 1) * 100:.1f}" if share else ""
-    return _strip("strip bar", ("M0 .5h100", drawn), (100, 1), (STRIP_WIDTH, 12))
+    drawn = f"M0 0h{min(share, 1) * 100:.1f}" if share else ""
+    return _strip("strip bar", ("M0 0h100", drawn), (100, 1), (STRIP_WIDTH, 12))
 
 
 def _strip(
@@ -127,7 +127,8 @@ def _strip(
         Markup(f'<path class="u" d="{drawn}"/>' if drawn else ""),
         class_=style,
         aria_hidden="true",
-        viewBox=f"0 0 {box[0]} {box[1]}",
+        # Lines are drawn along the middles of the rows.
+        viewBox=f"0 -.5 {box[0]} {box[1]}",
         width=pixels[0],
         height=pixels[1],
         preserveAspectRatio="none",
