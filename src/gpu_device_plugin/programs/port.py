@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from gpu_device_plugin.config.grammar import Parsed
+from gpu_device_plugin.config.option import Program
 from gpu_device_plugin.logs import LogTail
 from gpu_device_plugin.programs.listening import Describe
 from gpu_device_plugin.status.endpoints import TEXT_PAGE, Endpoint, Metrics, Page, make_routes
@@ -70,11 +71,11 @@ class OpenPort:
         """To be told what happens."""
         return everyone(*self._listeners)
 
-    def _count(self, program: str) -> None:
+    def _count(self, program: Program) -> None:
         """Counts from now on what metrics tell of a program."""
-        from gpu_device_plugin.status.metrics import Metrics, parts_of  # noqa: PLC0415 - 4 MB
+        from gpu_device_plugin.status.metrics import PARTS, Metrics  # noqa: PLC0415 - 4 MB
 
-        metrics = Metrics(self._reporter, parts_of(program))
+        metrics = Metrics(self._reporter, PARTS[program])
         self._metrics = metrics
         self._listeners.append(metrics.hear)
 
