@@ -143,9 +143,10 @@ def test_a_state_that_is_not_renewed_says_so(window, server, code, instead, reas
     server.code, server.instead = code, instead
     window.js(UPDATE_NOW)
     window.until(f"!{ALARM}.hidden")
-    assert window.text("#alarm") == f"This is the state of 02:16:26 UTC: {reason}."
+    assert window.text("#alarm") == f"Not up to date, state of 02:16:26 UTC: {reason}."
     assert window.js("return document.title").startswith("? ✓ All 8 GPUs")
     assert window.js("return document.body.className") == "stale"
+    assert accessibility_problems(window) == []
     server.code, server.instead = 200, b""
     window.js(UPDATE_NOW)
     window.until(f"{ALARM}.hidden")

@@ -93,17 +93,14 @@ def _heights(circle: Circle, links: Links) -> tuple[float, float]:
 
 
 def _lines(circle: Circle, drawn: Sequence[LinkStatus]) -> Iterator[Markup]:
-    """The nearest last, on top of the others; those within a pod in its colour."""
+    """The nearest last, on top of the others."""
     most = max((link.nvlinks for link in drawn), default=0)
     for link in drawn:
         one, other = circle.place(link.a), circle.place(link.b)
         (x1, y1), (x2, y2) = circle.point(one, circle.radius), circle.point(other, circle.radius)
-        pods = {circle.spots[one].pod, circle.spots[other].pod}
-        pod = pods.pop() if len(pods) == 1 else None
-        style = "nv" if link.nvlinks else "pcie"
         yield element(
             "path",
-            class_=style if pod is None else f"{style} {circle.spots[one].style.split()[0]}",
+            class_="nv" if link.nvlinks else "pcie",
             d=f"M{x1:.0f} {y1:.0f}L{x2:.0f} {y2:.0f}",
             stroke_width=round(width_of(link, most), 1),
         )

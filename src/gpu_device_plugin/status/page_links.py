@@ -28,8 +28,6 @@ class Spot:
     style: str
     """Its classes in the style sheet."""
     numa_node: int | None
-    pod: int | None
-    """The number of the pod that holds all of it."""
     text: str
     """The same in words."""
 
@@ -119,7 +117,7 @@ def _spot(view: GpuView, pods: Sequence[Pod]) -> Spot:
     if view.level is Level.BAD:
         style, text = f"{style} bad", f"{view.condition}, {text}"
     name = f"GPU {view.gpu.index}: {text}"
-    return Spot(view.gpu.index, mark, style.strip(), view.gpu.numa_node, number, name)
+    return Spot(view.gpu.index, mark, style.strip(), view.gpu.numa_node, name)
 
 
 def _use(view: GpuView, pod: int | None) -> tuple[str, str, str]:

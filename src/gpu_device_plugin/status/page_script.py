@@ -84,7 +84,7 @@ async function update() {{
     warn("");
   }} catch (error) {{
     const known = error.name === "Error" ? error.message : "the program cannot be reached";
-    warn("This is the state of " + byId("taken").textContent + " UTC: " + known + ".");
+    warn("Not up to date, state of " + byId("taken").textContent + " UTC: " + known + ".");
   }}
   fetching = false;
   later();

@@ -86,7 +86,7 @@ border:1px solid var(--free);border-radius:6px;padding:.25rem .7rem;cursor:point
 #alarm{flex:1 0 100%;padding:.5rem .8rem;border-radius:6px;font-weight:600;
 background:var(--warn-paper);color:var(--warn);border:2px solid var(--warn)}
 [hidden]{display:none!important}
-.stale #verdict{filter:grayscale(1);opacity:.75}
+.stale #verdict{filter:grayscale(1)}
 
 #verdict,section{background:var(--card);border:1px solid var(--rule);border-radius:10px;
 padding:1rem 1.15rem;margin-bottom:1rem}
@@ -157,6 +157,7 @@ overflow-wrap:anywhere;border-bottom:1px solid var(--rule)}
 "DejaVu Sans Mono",monospace;font-size:.8rem}
 .log tbody th{font-variant-numeric:tabular-nums;white-space:nowrap}
 .log td:nth-child(2){white-space:nowrap}
+.log td:nth-child(3){width:70%}
 .log td:last-child{white-space:nowrap;color:var(--faint)}
 .mig{display:block;margin:.15rem 0;font-size:.933rem}
 .mig tbody{display:block}
