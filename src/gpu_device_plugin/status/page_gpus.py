@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpu_device_plugin.status.model import Hardware, Illness, MigStatus, NodeStatus
+from gpu_device_plugin.status.model import GpuStatus, Hardware, Illness, MigStatus, NodeStatus
 from gpu_device_plugin.status.page_html import (
     Markup,
     details,
@@ -54,17 +54,20 @@ def gpus_section(status: NodeStatus) -> Markup:
         return Markup("")
     views = view_gpus(status)
     room = room_for_lists(offer for view in views for offer in view.offers)
-    models = Counter((view.gpu.name, view.gpu.memory_bytes) for view in views)
-    note = join(
-        tag("p", escaped(", ".join(filter(None, (f"{number} {TIMES} {name}", size(memory))))))
-        for (name, memory), number in models.items()
-    )
+    models = Counter(_model(view.gpu) for view in views)
+    note = join(tag("p", escaped(f"{number} {TIMES} {model}")) for model, number in models.items())
     pods = find_pods(views) if is_drawn(views) else {}
     page = _Page(status.time, room, pods, tells_models=len(models) > 1)
     rows = "".join(_gpu(view, page) for view in views)
     listed = Markup(f'<ul class="gpus" role="list">{rows}</ul>' if rows else "")
     lines = items((escaped(text) for text in status.hardware.unreadable), "unread")
     return section("gpus", "GPUs", listed or _none(status.hardware), lines, note=note)
+
+
+def _model(gpu: GpuStatus) -> str:
+    """What a GPU has in common with others of its kind."""
+    capability = gpu.compute_capability and f"compute capability {gpu.compute_capability}"
+    return ", ".join(filter(None, (gpu.name, size(gpu.memory_bytes), capability)))
 
 
 def _none(hardware: Hardware) -> Markup:
@@ -120,9 +123,7 @@ def _uncut(view: GpuView) -> Markup:
 def _place(view: GpuView, *, tells_model: bool) -> Iterator[str]:
     gpu = view.gpu
     if tells_model:
-        yield gpu.name
-    if tells_model and gpu.memory_bytes > 0:
-        yield size(gpu.memory_bytes)
+        yield _model(gpu)
     if gpu.pci_bus_id:
         yield f"PCI {pci_text(gpu.pci_bus_id)}"
     if gpu.numa_node is not None:
@@ -173,8 +174,6 @@ def _facts(view: GpuView) -> Iterator[Markup]:
     gpu = view.gpu
     if gpu.uuid:
         yield fact("UUID", gpu.uuid)
-    if gpu.compute_capability:
-        yield fact("Compute capability", gpu.compute_capability)
     names = dict.fromkeys(offer.resource.name for offer in view.offers)
     if names:
         yield fact("Offered as", ", ".join(names))

@@ -14,7 +14,7 @@ MOST_CELLS = 128
 LONGEST_ROW = 50
 """Cells of a row."""
 STRIP_WIDTH, WIDEST_CELL = 300, 14
-ROOM = 15_000
+ROOM = 15_400
 """Characters that the lists of holders of a page may have together, so that it stays small."""
 
 

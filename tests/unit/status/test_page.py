@@ -203,14 +203,22 @@ def test_gpus_of_different_models_name_them():
     assert status.hardware is not None
     first, *others = status.hardware.gpus
     gpus = (
-        replace(first, name="NVIDIA L40S", memory_bytes=0, pci_bus_id="", numa_node=None),
+        replace(
+            first,
+            name="NVIDIA L40S",
+            memory_bytes=0,
+            compute_capability="",
+            pci_bus_id="",
+            numa_node=None,
+        ),
         *others,
     )
     page = page_of(replace(status, hardware=replace(status.hardware, gpus=gpus)))
+    model = "NVIDIA A100-SXM4-40GB, 40 GiB, compute capability 8.0"
     note = by_id(page, "gpus").find("header")[0].text
-    assert note == f"GPUs 1 {TIMES} NVIDIA L40S 7 {TIMES} NVIDIA A100-SXM4-40GB, 40 GiB"
+    assert note == f"GPUs 1 {TIMES} NVIDIA L40S 7 {TIMES} {model}"
     assert "NVIDIA L40S" in by_id(page, "gpu-0").text
-    assert "NVIDIA A100-SXM4-40GB · 40 GiB · PCI 0F:00.0" in by_id(page, "gpu-1").text
+    assert f"{model} · PCI 0F:00.0" in by_id(page, "gpu-1").text
 
 
 def test_mig_devices_stand_below_their_gpu():
