@@ -66,7 +66,7 @@ async function update() {{
   try {{
     // Without the name and password that the address may hold: fetch refuses those.
     const address = new URL(location.pathname + location.search, location.origin);
-    const signal = AbortSignal.timeout({PATIENCE * 1000});
+    const signal = AbortSignal.timeout?.({PATIENCE * 1000});
     // So that the server does not have the browser ask for a password in between.
     const headers = {{"X-Requested-With": "page"}};
     const answer = await fetch(address, {{cache: "no-store", headers, signal}});

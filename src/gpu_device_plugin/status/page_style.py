@@ -196,7 +196,7 @@ background:var(--h);border:1px solid var(--ink)}
 
 footer{color:var(--faint);font-size:.867rem;padding-bottom:1.5rem!important}
 
-@media (max-width:46rem){
+@media screen and (max-width:46rem){
 #verdict>.facts,#verdict>.points{grid-column:1/-1}
 .gpus>li>details>summary{position:static}
 h1{font-size:1.3rem}
@@ -227,10 +227,15 @@ border-top:1px solid var(--rule)}
 }
 @media print{
 :root{--paper:#fff;--card:#fff}
+html{font-size:12px}
 body{font-size:11px}
 button,.skip,footer{display:none}
-#verdict,section{border-radius:0;break-inside:avoid-page}
-.gpus>li,tr{break-inside:avoid}
+#verdict,section{border-radius:0;padding:.5rem .7rem}
+.gpus>li{grid-template-columns:4.2rem 8rem minmax(0,1fr) auto}
+.gpus>li.bad{box-shadow:none}
+#verdict,.gpus>li,.figure,tr{break-inside:avoid}
+h2{break-after:avoid}
+details:not([open]){display:none}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 }
 @media (prefers-reduced-motion:reduce){*{transition:none!important;animation:none!important}}
