@@ -189,6 +189,12 @@ MATRIX: dict[str, dict[str, Any]] = {
         "mps": {"extraEnv": [{"name": "LOG_FORMAT", "value": "json"}]},
     },
     # Metrics and probes.
+    "health reports": {"reportHealth": ["events", "node-condition"]},
+    "health reports: events, and metrics": {
+        "reportHealth": ["events"],
+        "metrics": {"enabled": True},
+        "networkPolicy": {"enabled": True},
+    },
     "metrics": {"metrics": {"enabled": True}, "gfd": {"enabled": True}},
     "metrics without pages and pods": {
         "metrics": {"enabled": True, "statusPage": False, "podResources": {"enabled": False}},

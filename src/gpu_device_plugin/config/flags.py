@@ -62,8 +62,8 @@ def read_flags(options: Sequence[Option], argv: Sequence[str], report: Report = 
             used[_read_flag(known, argument, rest, given)] = number
         except UsageError as error:
             report(error, number)
-    for error, number in _in_two_forms(options, used):
-        report(error, number)
+    for doubled, number in _in_two_forms(options, used):
+        report(doubled, number)
     given.rest = tuple(rest)
     return given
 

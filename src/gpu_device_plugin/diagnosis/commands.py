@@ -122,8 +122,11 @@ def command_line(container: Container, lookup: Lookup) -> CommandLine | None:
 
 
 def _text(item: Value) -> str:
+    """The argument that is probably meant; `options` says where it is no text."""
     scalar = item.scalar
-    return str(scalar) if scalar is not None else ""
+    if isinstance(scalar, bool):
+        return str(scalar).lower()
+    return "" if scalar is None else str(scalar)
 
 
 def _of_image(container: Container) -> Program | None:

@@ -61,7 +61,7 @@ def _bytes(value: Value, section: str) -> bytes | None:
     if section == "data":
         return value.text.encode("utf-8", "surrogatepass")
     try:
-        return base64.b64decode(value.text, validate=False)
+        return base64.b64decode("".join(value.text.split()), validate=True)
     except (binascii.Error, ValueError):
         return None
 
@@ -161,9 +161,7 @@ def _linked(
             and there.volume.name == mount.volume.name
             and there.inside(target) == file
         ):
-            at = manager.container.mount_of(manager.parsed.text("config-file-srcdir") or "/")
-            if at is not None:
-                sources += directory_of(manager.container, at, library).files.values()
+            sources += choices_of(manager, library)
             break
     else:
         message = f"nothing writes the configuration file {path}"
@@ -171,6 +169,14 @@ def _linked(
         place = mount.value.place
         return Found(findings=(Finding(Severity.ERROR, place, message, hint, container.title),))
     return Found(tuple(dict.fromkeys(sources)))
+
+
+def choices_of(manager: Options, library: Library) -> tuple[Source, ...]:
+    """The configurations that a config-manager chooses from."""
+    mount = manager.container.mount_of(manager.parsed.text("config-file-srcdir") or "/")
+    if mount is None:
+        return ()
+    return tuple(directory_of(manager.container, mount, library).files.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +198,8 @@ def directory_of(container: Container, mount: Mount, library: Library) -> Direct
         found = library.find(name, container.pod.object.namespace)
         if found is None:
             message = f"not checked: the ConfigMap {name} is not among what was given"
-            place = reference.place
-            findings.append(Finding(Severity.NOTE, place, message, "", container.title))
+            title = container.pod.object.title
+            findings.append(Finding(Severity.NOTE, reference.place, message, "", title))
             continue
         for file, key in Volume.files_of(reference, list(found.entries)).items():
             if key in found.entries:
@@ -202,7 +208,8 @@ def directory_of(container: Container, mount: Mount, library: Library) -> Direct
                 message = f"the ConfigMap {name} has no key {key}"
                 place = reference.get("items").place
                 hint = f"there are {', '.join(found.entries)}"
-                findings.append(Finding(Severity.ERROR, place, message, hint, container.title))
+                title = container.pod.object.title
+                findings.append(Finding(Severity.ERROR, place, message, hint, title))
     is_complete = all(finding.severity is Severity.ERROR for finding in findings)
     return Directory(files, tuple(findings), is_complete)
 

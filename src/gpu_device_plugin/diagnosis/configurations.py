@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpu_device_plugin.config.diagnostics import ConfigWarning, Place
 from gpu_device_plugin.config.grammar import Parsed, parse
-from gpu_device_plugin.config.load import Loaded, load
+from gpu_device_plugin.config.load import MOST_FINDINGS, Loaded, load
 from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.config.validate import (
@@ -40,11 +40,6 @@ class Checked:
     loaded: Loaded | None = None
     """Made of what is right in it; None if nothing can be read."""
 
-    @property
-    def has_errors(self) -> bool:
-        """Whether the program would not take it."""
-        return any(finding.severity is Severity.ERROR for finding in self.findings)
-
 
 def check_file(source: Source, programs: Iterable[Program] = READERS) -> list[Finding]:
     """What the programs say about a configuration of which no more is known."""
@@ -76,13 +71,19 @@ def check(source: Source, parsed: Parsed) -> Checked:
         origins={"config-file": "--config-file", **parsed.origins},
     )
     errors: list[ConfigError] = []
+
+    def note(error: ConfigError) -> None:
+        if len(errors) < MOST_FINDINGS:
+            errors.append(error)
+
     try:
-        loaded = load(parsed, lambda _: source.data, errors.append)
+        loaded = load(parsed, lambda _: source.data, note)
     except ConfigError as error:
         return Checked(tuple(_errors(source, [*errors, error])))
     is_complete = not errors
+    findings = _of_limit(source, len(errors))
     errors += semantic_errors(parsed, loaded.config, loaded.origins)
-    findings = [*_errors(source, errors)]
+    findings += [*_errors(source, errors)]
     findings += [
         _of_warning(source, loaded, warning)
         for warning in loaded.warnings
@@ -97,11 +98,25 @@ def check(source: Source, parsed: Parsed) -> Checked:
     return Checked(tuple(findings), loaded)
 
 
-def check_without_file(parsed: Parsed) -> tuple[Loaded, list[ConfigError]]:
-    """The configuration of a program that has no file, and what is wrong with it."""
+def _of_limit(source: Source, errors: int) -> list[Finding]:
+    if errors < MOST_FINDINGS:
+        return []
+    message = f"there may be more errors than the {MOST_FINDINGS} that are told"
+    return [source.finding(Severity.NOTE, Place(source.file), message)]
+
+
+def check_without_file(parsed: Parsed) -> Checked:
+    """Looks at the options of a program whose file is not known; no place has a file."""
     parsed = replace(parsed, values={**parsed.values, "config-file": ""})
     loaded = load(parsed)
-    return loaded, list(semantic_errors(parsed, loaded.config, loaded.origins))
+    findings = [
+        Finding(Severity.WARNING, warning.place, warning.message, warning.hint)
+        for warning in loaded.warnings
+    ]
+    for error in semantic_errors(parsed, loaded.config, loaded.origins):
+        place, what = what_of(error)
+        findings.append(Finding(Severity.ERROR, place or Place(), what, error.hint))
+    return Checked(tuple(findings), loaded)
 
 
 def semantic_errors(parsed: Parsed, config: Config, origins: Origins) -> Iterator[ConfigError]:

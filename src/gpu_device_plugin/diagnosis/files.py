@@ -16,7 +16,9 @@ STDIN_NAME = "<stdin>"
 LARGEST = 64 * 1024 * 1024
 """Bytes of a file that are read: a rendered chart has a few hundred thousand."""
 ENDINGS = ("", ".yaml", ".yml", ".json", ".template")
-"""Of files in directories; the mount of a ConfigMap mostly has names without any."""
+"""Of files in directories, where these are not the mounts of ConfigMaps."""
+MOUNTED = "..data"
+"""What the kubelet has in each mount of a ConfigMap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,13 @@ def _read_directory(directory: str) -> Iterator[Text | Finding]:
         hint = f"helm template NAME {directory} | gpu-node validate -"
         yield Finding(Severity.WARNING, Place(directory), message, hint)
         return
+    is_mount = any(entry.name == MOUNTED for entry in entries)
     for entry in entries:
-        if entry.name.startswith("."):  # also "..data" of a mounted ConfigMap
+        if entry.name.startswith("."):
             continue
         if entry.is_dir() and not entry.is_symlink():
             yield from _read_directory(entry.path)
-        elif entry.is_file() and os.path.splitext(entry.name)[1] in ENDINGS:
+        elif entry.is_file() and (is_mount or os.path.splitext(entry.name)[1] in ENDINGS):
             yield _read(entry.path, is_named=False)
 
 

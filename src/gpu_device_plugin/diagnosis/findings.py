@@ -48,13 +48,14 @@ class Finding:
         return f"{text} ({one_line(self.hint)})" if self.hint else text
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """By file as they come, then by line; each once."""
-    unique = list(dict.fromkeys(findings))
-    files = {
-        file: number for number, file in enumerate(dict.fromkeys(f.place.file for f in unique))
-    }
-    return sorted(unique, key=lambda f: (files[f.place.file], f.place.line))
+def in_order(findings: Iterable[Finding], files: Iterable[str]) -> list[Finding]:
+    """By file in the order that is given, then by line; each once."""
+    numbers = {file: number for number, file in enumerate(files)}
+    last = len(numbers)
+    return sorted(
+        dict.fromkeys(findings),
+        key=lambda finding: (numbers.get(finding.place.file, last), finding.place.line),
+    )
 
 
 def united(

@@ -58,20 +58,22 @@ def read_objects(data: bytes, file: str, report: Callable[[ConfigError], None]) 
                 yield from _objects(Value(root, Place(file, root.line)), last_line)
         except ConfigError as error:
             report(error)
-            start = _next_document(data, error)
+            start = _next_document(data, error, start)
         else:
             return
 
 
-def _next_document(data: bytes, error: ConfigError) -> int:
-    """Where the document after the one with the error begins."""
+def _next_document(data: bytes, error: ConfigError, start: int) -> int:
+    """Where the document after the one with the error begins; the end if there is none."""
     line = error.place.line if isinstance(error, PlacedError) else 0
-    at = 0
-    for _ in range(line):
+    if not line:
+        return len(data)
+    at = start
+    for _ in range(line - 1 - data.count(b"\n", 0, start)):
         at = data.find(b"\n", at) + 1
         if not at:
             return len(data)
-    found = _DOCUMENT.search(data, at) if line else None
+    found = _DOCUMENT.search(data, max(at, start + 1))
     return found.start() if found else len(data)
 
 

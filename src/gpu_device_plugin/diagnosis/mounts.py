@@ -13,7 +13,9 @@ from gpu_device_plugin.diagnosis.findings import Finding, Severity
 from gpu_device_plugin.diagnosis.pods import Container, Mount
 from gpu_device_plugin.mps.names import MPS_ROOT
 
+_MPS_HINT = "mount the hostPath that is the plugin's --mps-root, such as /run/nvidia/mps"
 CDI_DIRECTORY = "/var/run/cdi"
+MOUNT_COMMAND = "mount-shm"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where MPS has it
 
 
@@ -27,12 +29,12 @@ class Need:
     """Which directory of the node it has to be; empty if any may be."""
     is_written: bool = True
     severity: Severity = Severity.ERROR
+    hint: str = ""
 
     @property
-    def hint(self) -> str:
+    def cure(self) -> str:
         """What would be right."""
-        host = self.host_path or self.path
-        return f"mount the hostPath {host} there"
+        return self.hint or f"mount the hostPath {self.host_path or self.path} there"
 
 
 def needs_of(parsed: Parsed, configs: list[Config]) -> Iterator[Need]:
@@ -43,9 +45,10 @@ def needs_of(parsed: Parsed, configs: list[Config]) -> Iterator[Need]:
         case Program.GPU_FEATURE_DISCOVERY:
             yield from _needs_of_discovery(configs)
         case Program.MPS_CONTROL_DAEMON:
-            yield Need(MPS_ROOT, "the plugin and containers meet the daemons there", "")
+            yield Need(MPS_ROOT, "the plugin and containers meet the daemons there", hint=_MPS_HINT)
             if not parsed.command:
-                yield Need(SHARED_MEMORY, "the daemons and their clients share it", "")
+                why = "the daemons and their clients share it"
+                yield Need(SHARED_MEMORY, why, hint=f"{_MPS_HINT}, its directory shm")
         case _:
             return
 
@@ -98,9 +101,11 @@ def check_needs(container: Container, parsed: Parsed, configs: list[Config]) -> 
         if mount is None:
             place = container.value.get("volumeMounts").place
             message = f"nothing is mounted at {need.path}: {need.why}"
-            yield Finding(need.severity, place, message, need.hint, container.title)
+            yield Finding(need.severity, place, message, need.cure, container.title)
         else:
             yield from _check_mount(container, mount, need)
+    if parsed.command == MOUNT_COMMAND:
+        yield from _check_propagation(container)
     if parsed.program is Program.DEVICE_PLUGIN:
         yield from _check_user(container, parsed.text("plugin-directory"))
 
@@ -112,7 +117,7 @@ def _check_mount(container: Container, mount: Mount, need: Need) -> Iterator[Fin
         return  # `check_volumes` says so
     if not volume.value.get("hostPath").exists:
         message = f"{need.path} is not a directory of the node: {need.why}"
-        yield Finding(need.severity, volume.value.place, message, need.hint, title)
+        yield Finding(need.severity, volume.value.place, message, need.cure, title)
     elif need.is_written and mount.is_read_only:
         message = f"{need.path} is mounted read-only, and is written to"
         place = mount.value.get("readOnly").place
@@ -120,13 +125,22 @@ def _check_mount(container: Container, mount: Mount, need: Need) -> Iterator[Fin
     elif need.host_path and not _is_same(mount, need):
         message = f"{need.path} is {volume.host_path} on the node, not {need.host_path}: {need.why}"
         place = volume.value.get("hostPath", "path").place
-        yield Finding(need.severity, place, message, need.hint, title)
+        yield Finding(need.severity, place, message, need.cure, title)
 
 
 def _is_same(mount: Mount, need: Need) -> bool:
     assert mount.volume is not None  # noqa: S101 - its callers have looked
     found = posixpath.normpath(posixpath.join(mount.volume.host_path, mount.inside(need.path)))
     return found == posixpath.normpath(need.host_path)
+
+
+def _check_propagation(container: Container) -> Iterator[Finding]:
+    mount = container.mount_of(MPS_ROOT)
+    if mount is None or mount.value.get("mountPropagation").text == "Bidirectional":
+        return
+    message = f"what is mounted below {MPS_ROOT} does not reach the node"
+    hint = "mountPropagation: Bidirectional"
+    yield Finding(Severity.ERROR, mount.value.place, message, hint, container.title)
 
 
 def _check_user(container: Container, directory: str) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from gpu_device_plugin.config.diagnostics import Place
 from gpu_device_plugin.config.flags import Given, read_flags
@@ -100,7 +101,7 @@ def _read_flags(options: tuple[Option, ...], line: CommandLine, findings: list[F
     while True:
         errors: dict[int, UsageError] = {}
         texts = [word.text for word in words[start:]]
-        found = read_flags(options, texts, lambda error, n, into=errors: into.update({n: error}))
+        found = read_flags(options, texts, partial(_note, errors))
         findings += [
             _finding(line, words[start + number].value.place, error)
             for number, error in errors.items()
@@ -113,6 +114,10 @@ def _read_flags(options: tuple[Option, ...], line: CommandLine, findings: list[F
         if not found.rest or at - 1 not in errors:
             return given
         start += at + 1
+
+
+def _note(errors: dict[int, UsageError], error: UsageError, number: int) -> None:
+    errors[number] = error
 
 
 def _finding(line: CommandLine, place: Place, error: UserError, name: str = "") -> Finding:
@@ -135,6 +140,10 @@ def _warnings(line: CommandLine, parsed: Parsed) -> Iterator[Finding]:
             place = item.get("value").place
             message = f"the value of {item.get('name').text} is not a text"
             yield Finding(Severity.ERROR, place, message, "put it in quotes", title)
+    for word in line.arguments:
+        if not isinstance(word.value.scalar, str):
+            message = f"the argument {word.text} is not a text"
+            yield Finding(Severity.ERROR, word.value.place, message, "put it in quotes", title)
     if ignored := parsed.ignored():
         word = line.arguments[len(line.arguments) - len(parsed.arguments)]
         yield Finding(Severity.WARNING, word.value.place, ignored, "", title)

@@ -55,6 +55,7 @@ def validate(
     work = _Validation(programs)
     for text in texts:
         if isinstance(text, Finding):
+            work.order.append(text.place.file)
             work.findings.append(text)
         else:
             work.add(text)
@@ -71,10 +72,13 @@ class _Validation:
     """Configurations that no container is known to read."""
     objects: list[Object] = field(default_factory=list)
     files: int = 0
+    order: list[str] = field(default_factory=list)
+    """The names of all files as they came."""
 
     def add(self, text: Text) -> None:
         """Takes in a file, by what it is."""
         self.files += 1
+        self.order.append(text.file)
         kind = recognise(text.data, text.file)
         if kind is Kind.UNKNOWN and text.is_named:
             kind = Kind.CONFIGURATION
@@ -101,6 +105,9 @@ class _Validation:
         def report(error: ConfigError) -> None:
             place, what = what_of(error)
             at = place or Place(text.file)
+            # What ends too early is noticed in the line after the last one.
+            lines = text.data.count(b"\n") + (not text.data.endswith(b"\n"))
+            at = Place(at.file, min(at.line, lines), at.path)
             self.findings.append(Finding(Severity.ERROR, at, what, error.hint))
 
         self.objects += read_objects(text.data, text.file, report)
@@ -109,6 +116,8 @@ class _Validation:
         """Checks all that was taken in."""
         outcome = Workloads(self.objects, self.programs).check()
         self.findings += united_findings(outcome)
+        unread = dict.fromkeys(c for c in outcome.choices if c not in outcome.sources)
+        self.sources += unread
         for config_map in outcome.unread:
             self._add_config_map(config_map)
         for source in self.sources:
@@ -116,7 +125,12 @@ class _Validation:
         sources = [*self.sources, *outcome.sources]
         for source in sources:
             self.findings += fits(source)
-        return Result(tuple(in_order(self.findings)), self.files, len(sources), outcome.containers)
+        return Result(
+            tuple(in_order(self.findings, dict.fromkeys(self.order))),
+            self.files,
+            len(sources),
+            outcome.containers,
+        )
 
     def _add_config_map(self, config_map: ConfigMap) -> None:
         """One that nothing mounts holds configurations if it looks like it."""

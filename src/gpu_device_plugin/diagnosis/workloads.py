@@ -11,6 +11,7 @@ from gpu_device_plugin.diagnosis.commands import command_line, hidden_program
 from gpu_device_plugin.diagnosis.config_maps import (
     ConfigMap,
     Library,
+    choices_of,
     configurations_of,
     is_manager,
     read_config_map,
@@ -23,7 +24,7 @@ from gpu_device_plugin.diagnosis.mounts import check_needs, check_volumes
 from gpu_device_plugin.diagnosis.options import Options, read_options
 from gpu_device_plugin.diagnosis.pods import Container, Pod, pod_of
 from gpu_device_plugin.diagnosis.rbac import Cluster
-from gpu_device_plugin.diagnosis.sources import Source, what_of
+from gpu_device_plugin.diagnosis.sources import Source
 
 
 @dataclass(slots=True)
@@ -35,6 +36,8 @@ class Outcome:
     """What programs say about configurations, which several may read."""
     sources: list[Source] = field(default_factory=list)
     """The configurations that have been checked."""
+    choices: list[Source] = field(default_factory=list)
+    """Those that config-managers choose from, for whatever program."""
     unread: list[ConfigMap] = field(default_factory=list)
     """ConfigMaps that no pod has anything to do with."""
     containers: int = 0
@@ -77,6 +80,7 @@ class Workloads:
             self._outcome.findings += check_volumes(options.container)
             if is_manager(options):
                 self._outcome.findings += check_manager(options, self._library)
+                self._outcome.choices += choices_of(options, self._library)
                 self._outcome.findings += self._cluster.check(options.container, options.parsed, ())
             else:
                 self._check_program(options, managers)
@@ -107,33 +111,24 @@ class Workloads:
     def _check_program(self, options: Options, managers: Sequence[Options]) -> None:
         container, parsed = options.container, options.parsed
         outcome = self._outcome
-        configs: list[Config] = []
         outcome.programs.add(parsed.program)
-        found = configurations_of(container, options, self._library, managers)
-        outcome.findings += found.findings
-        if parsed.command:
-            pass  # a sub-command reads no configuration
-        elif found.sources:
-            for source in found.sources:
-                configs += self._check_source(source, options)
-        else:
-            loaded, errors = check_without_file(parsed)
-            configs.append(loaded.config)
-            for warning in loaded.warnings:
-                outcome.findings.append(
-                    _placed(
-                        options,
-                        Finding(Severity.WARNING, warning.place, warning.message, warning.hint),
-                    )
-                )
-            for error in errors:
-                place, what = what_of(error)
-                finding = Finding(Severity.ERROR, place or container.value.place, what, error.hint)
-                outcome.findings.append(_placed(options, finding))
+        configs = [] if parsed.command else list(self._configs(options, managers))
         outcome.findings += check_needs(container, parsed, configs)
         outcome.findings += self._cluster.check(container, parsed, configs)
         if parsed.program is Program.DEVICE_PLUGIN:
             outcome.configs_of_plugin += [(container, config) for config in configs]
+
+    def _configs(self, options: Options, managers: Sequence[Options]) -> Iterator[Config]:
+        """What the container may be told by its file, or without one."""
+        found = configurations_of(options.container, options, self._library, managers)
+        self._outcome.findings += found.findings
+        for source in found.sources:
+            yield from self._check_source(source, options)
+        if not found.sources:
+            checked = check_without_file(options.parsed)
+            self._outcome.findings += [_placed(options, each) for each in checked.findings]
+            if checked.loaded is not None:
+                yield checked.loaded.config
 
     def _check_source(self, source: Source, options: Options) -> Iterator[Config]:
         outcome = self._outcome

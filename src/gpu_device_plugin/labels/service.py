@@ -189,8 +189,7 @@ class LabelService:
             fresh = await in_thread("configure", self._configure)
             validate_mig_strategy(fresh.config, fresh.origins)
         except UserError as error:
-            log.error("%s", error)
-            log.error("the last good configuration stays in force")
+            log.error("%s; the last good configuration stays in force", error)
             self.record.reload_problem = str(error)
             self._tell(Reloaded(Outcome.FAILED, str(error)))
             return work

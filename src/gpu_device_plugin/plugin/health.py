@@ -128,7 +128,7 @@ class HealthWatch:
         if known and known == sum(device.gpu_uuid == gpu.uuid for device in devices):
             return
         if not known:
-            log.warning("lost gpu=%s index=%d: %s", gpu.uuid, gpu.index, gpu.lost)
+            log.warning("lost gpu=%s index=%d reason=%r", gpu.uuid, gpu.index, gpu.lost)
         self._apply(HealthEvent(HealthKind.LOST, uuid=gpu.uuid, reason=gpu.lost))
 
     async def take(self, backend: Backend, inventory: Inventory) -> None:
@@ -261,7 +261,7 @@ def _act(
         return Turn.IGNORED, []
     hits = [(board, devices_hit(board.resource.devices, event)) for board in boards]
     if not any(hit for _, hit in hits):
-        log.info("ignored: %s gpu=%s, which is not offered", meaning, event.uuid)
+        log.info("ignored, as the GPU is not offered: %s gpu=%s", meaning, event.uuid)
         return Turn.IGNORED, []
     if action is XidAction.WARN:
         log.warning("not acted on: %s gpu=%s", meaning, event.uuid)

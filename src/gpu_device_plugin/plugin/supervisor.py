@@ -206,8 +206,7 @@ class Supervisor:
         self._tell(Reloaded(outcome, error))
 
     def _tell_kept(self, error: UserError) -> None:
-        log.error("%s", error)
-        log.error("the last good configuration stays in force")
+        log.error("%s; the last good configuration stays in force", error)
         self._note_reload(Outcome.FAILED, str(error))
 
     async def _former_on_new_hardware(self, error: HardwareError) -> Node:

@@ -152,6 +152,22 @@ def _run_labels(given: argparse.Namespace) -> int:
     return run_labels(given)
 
 
+def _add_status_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_status import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+def _run_status(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_status import (  # noqa: PLC0415 - for this command
+        run_status,
+    )
+
+    return run_status(given)
+
+
 def _add_validate_arguments(parser: argparse.ArgumentParser) -> None:
     from gpu_device_plugin.programs.gpu_node_validate import (  # noqa: PLC0415 - as below
         add_arguments,
@@ -199,6 +215,23 @@ def _no_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 AGENT = "agent"
+
+
+def _add_explain_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_explain import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+def _run_explain(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_explain import (  # noqa: PLC0415 - for this command
+        run_explain,
+    )
+
+    return run_explain(given)
+
 
 COMMANDS = (
     Command(
@@ -262,6 +295,42 @@ COMMANDS = (
         run=_run_labels,
     ),
     Command(
+        name="status",
+        summary="show how the node is doing: health, resources, what is wrong",
+        description=(
+            "Shows what is wrong with this node, its resources and its GPUs with their health and "
+            "who holds them. By default the hardware is read here and the kubelet is asked; with "
+            "--address a running program is. The exit code is 1 if nothing can be told, and with "
+            "--check 3 if something is wrong."
+        ),
+        add_arguments=_add_status_arguments,
+        run=_run_status,
+    ),
+    Command(
+        name="devices",
+        summary="show each device: health and cause, who holds it",
+        description=(
+            "Shows a line for each GPU or MIG device that this node offers: health and cause, how "
+            "much of it is in use, which pods hold it. By default the hardware is read here and "
+            "the kubelet is asked; with --address a running program is. The exit code is 1 if "
+            "nothing can be told, and with --check 3 if something is wrong."
+        ),
+        add_arguments=_add_status_arguments,
+        run=_run_status,
+    ),
+    Command(
+        name="pods",
+        summary="show which containers hold which GPUs",
+        description=(
+            "Shows a line for each GPU, MIG device or share of one that a container holds, with "
+            "the health of the device. By default the kubelet on this node is asked; with "
+            "--address a running program is. The exit code is 1 if it is not known who holds "
+            "what, and with --check 3 if something is wrong with the node."
+        ),
+        add_arguments=_add_status_arguments,
+        run=_run_status,
+    ),
+    Command(
         name="validate",
         summary="find every problem of configurations, ConfigMaps and manifests",
         description=(
@@ -279,5 +348,18 @@ COMMANDS = (
         description="See gpu-node agent --help.",
         add_arguments=_no_arguments,
         run=lambda _: _run_agent(()),
+    ),
+    Command(
+        name="explain",
+        summary="tell what the node offers with a configuration, and why",
+        description=(
+            "Tells which resources, devices, CDI names and labels result from a configuration on "
+            "this node or on a simulated one, and which line, flag, variable or rule is the cause "
+            "of each. With --request, what a container would get; with --diff, what another "
+            "configuration would change. Nothing is written or registered. The exit code is 1 if "
+            "the node or the configuration cannot be used."
+        ),
+        add_arguments=_add_explain_arguments,
+        run=_run_explain,
     ),
 )

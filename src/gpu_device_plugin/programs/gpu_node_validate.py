@@ -69,12 +69,16 @@ def run_validate(given: argparse.Namespace) -> int:
 
 def _validate(given: argparse.Namespace) -> int:
     from gpu_device_plugin.diagnosis.files import read_texts  # noqa: PLC0415 - heavy, as all here
+    from gpu_device_plugin.diagnosis.nodes import check_on, read_nodes  # noqa: PLC0415
     from gpu_device_plugin.diagnosis.report import render  # noqa: PLC0415
     from gpu_device_plugin.diagnosis.validate import validate  # noqa: PLC0415
     from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415
     from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415
 
-    result = validate(read_texts(given.paths), _programs(given.program))
+    nodes = read_nodes(given.on)
+    result = validate(
+        read_texts(given.paths), _programs(given.program), lambda source: check_on(source, nodes)
+    )
     colours = colours_for(sys.stdout, os.environ)
     write_out(render(result, given.output, colours, strict=given.strict))
     return 0 if result.is_well(strict=given.strict) else 1

@@ -66,10 +66,10 @@ class Notice:
 
 
 class Notices:
-    """Makes notices; knows whether the configuration was rejected last time."""
+    """Makes notices; knows what was rejected last time: a reload, the choice of a profile."""
 
     def __init__(self) -> None:
-        self._is_rejected = False
+        self._rejected = set[type]()
 
     def of(self, happening: Happening) -> Notice | None:
         """What is told of a happening; None if nothing is."""
@@ -80,10 +80,14 @@ class Notices:
         return None
 
     def _configuration_notice(self, happening: Reloaded | ProfileApplied) -> Notice | None:
-        before, self._is_rejected = self._is_rejected, happening.outcome is not Outcome.OK
-        if self._is_rejected:
+        if happening.outcome is not Outcome.OK:
+            self._rejected.add(type(happening))
             return Notice(Reason.CONFIG_REJECTED, happening.error[:LONGEST], happening)
-        return Notice(Reason.CONFIG_ACCEPTED, "", happening) if before else None
+        was_rejected = type(happening) in self._rejected
+        self._rejected.discard(type(happening))
+        if not was_rejected or self._rejected:
+            return None
+        return Notice(Reason.CONFIG_ACCEPTED, "", happening)
 
 
 def _health_notice(changed: HealthChanged) -> Notice | None:

@@ -114,10 +114,16 @@ async def _theatre(
         hidden=(sockets + "/", directory + "/"),
         on_line=on_line,
     )
-    kubelet = SimulatedKubelet(sockets, stage.hear_kubelet)
+    pods = os.path.join(directory, "pod-resources.sock")
+    kubelet = SimulatedKubelet(sockets, stage.hear_kubelet, pod_resources_socket=pods)
     config, events = os.path.join(directory, "config.yaml"), os.path.join(directory, "events")
     plugin = PluginProcess(
-        [f"--simulate={PROFILE}", f"--kubelet-socket={kubelet.socket}", f"--config-file={config}"],
+        [
+            f"--simulate={PROFILE}",
+            f"--kubelet-socket={kubelet.socket}",
+            f"--pod-resources-socket={pods}",
+            f"--config-file={config}",
+        ],
         {PLUGIN_DIR_VARIABLE: sockets, EVENTS_VARIABLE: events},
         stage.hear_plugin,
     )

@@ -173,7 +173,7 @@ def describe_resource(
         )
         for device in resource.devices
     )
-    held = sum(_count_held(device) for device in devices)
+    held = sum(count_held(device) for device in devices)
     return ResourceStatus(
         name=resource.name,
         sharing=str(resource.sharing),
@@ -188,7 +188,7 @@ def describe_resource(
     )
 
 
-def _count_held(device: DeviceStatus) -> int:
+def count_held(device: DeviceStatus) -> int:
     """How many of the ids that are offered for a device are held."""
     if device.replicas:
         held = {n for holder in device.holders for n in holder.replicas}

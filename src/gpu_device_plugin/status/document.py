@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import types
 import typing
 from dataclasses import fields, is_dataclass
@@ -57,7 +58,7 @@ def from_json(text: str | bytes) -> NodeStatus:
         if data.get("labelling"):
             data["labelling"]["labels"] = list(data["labelling"]["labels"].items())
         return _read(NodeStatus, data)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"not a status of a node: {error}") from None
 
 
@@ -68,12 +69,22 @@ def _read(cls: type[T], data: dict[str, Any]) -> T:
 
 
 def _value(hint: Any, value: Any) -> Any:
-    if value is None:
-        return None
     if typing.get_origin(hint) is types.UnionType:
+        if value is None:
+            return None
         hint = next(each for each in typing.get_args(hint) if each is not type(None))
     if typing.get_origin(hint) is tuple:
         inner = typing.get_args(hint)
         kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
         return tuple(_value(kind, item) for kind, item in zip(kinds, value, strict=True))
-    return _read(hint, value) if is_dataclass(hint) and isinstance(hint, type) else value
+    if is_dataclass(hint) and isinstance(hint, type):
+        return _read(hint, value)
+    _check(hint, value)
+    return value
+
+
+def _check(kind: type, value: Any) -> None:
+    """Makes sure that a scalar is of its kind; numbers need not have a fraction."""
+    is_right = type(value) is kind or (kind is float and type(value) is int)
+    if not is_right or (kind is float and not math.isfinite(value)):
+        raise TypeError(f"{value!r} is no {kind.__name__}")

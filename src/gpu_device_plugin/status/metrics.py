@@ -68,13 +68,9 @@ PARTS = {
     Program.GPU_FEATURE_DISCOVERY: (Part.LABELS,),
     Program.CONFIG_MANAGER: (Part.PROFILES,),
     Program.MPS_CONTROL_DAEMON: (Part.MPS,),
+    Program.AGENT: (Part.PLUGIN, Part.LABELS, Part.PROFILES),
 }
-"""The parts that a program runs; one that is not here runs several."""
-
-
-def parts_of(program: str) -> tuple[Part, ...]:
-    """The parts that a program runs."""
-    return next((parts for name, parts in PARTS.items() if name == program), tuple(Part))
+"""The parts that each program runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ class Illness:
     reason: str
     meaning: str
     severity: str
-    """``provisional``, ``recoverable``, ``unwatchable``, ``until-reset`` or ``lost``."""
+    """``provisional``, ``recoverable``, ``unwatchable``, ``until-reset`` or ``lost``; empty if it
+    is not known, and then so are the times and the number of events: 0."""
     first: float
     last: float
     count: int
@@ -68,7 +69,7 @@ class ResourceStatus:
 
     name: str
     sharing: str
-    """``none``, ``time-slicing`` or ``mps``."""
+    """``none``, ``time-slicing`` or ``mps``; empty if it is not known."""
     state: str
     """As `gpu_device_plugin.plugin.served.State` names it; empty if nobody tells."""
     registered: bool
@@ -83,6 +84,8 @@ class ResourceStatus:
     single: bool
     """Whether a container may have one only."""
     devices: tuple[DeviceStatus, ...] = ()
+    health_known: bool = True
+    """Whether devices that nothing is known against are healthy, or just not asked about."""
 
 
 @dataclass(frozen=True, slots=True)

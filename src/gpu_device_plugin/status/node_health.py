@@ -17,9 +17,8 @@ _WATCHING: Mapping[WatchState, Watching] = {
     WatchState.STARTING: Watching.STARTING,
     WatchState.OFF: Watching.OFF,
     WatchState.SILENT: Watching.OFF,
-    WatchState.BLIND: Watching.BLIND,
-    WatchState.FAILED: Watching.BLIND,
 }
+"""In any other state a failure would not be noticed, though it should be."""
 
 
 def node_health(seen: Observation) -> NodeHealth:
@@ -33,7 +32,7 @@ def node_health(seen: Observation) -> NodeHealth:
     return NodeHealth(
         is_read=True,
         offer_problem=seen.offer_problem,
-        watching=_WATCHING[seen.watch],
+        watching=_WATCHING.get(seen.watch, Watching.BLIND),
         gpus=tuple(_gpu(gpu, devices.get(gpu.uuid, ())) for gpu in node.inventory.gpus),
         unreadable={gone.index: gone.reason for gone in node.inventory.unreadable},
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
 from gpu_device_plugin.errors import UserError
@@ -124,3 +124,19 @@ class PodWatcher:
         if self._failures >= FAILURES_LOGGED:
             log.info("the kubelet tells again which pods hold which devices")
         self._problem, self._failures = "", 0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Asks as long as the context lasts; an error in that is none of the program's work."""
+        asking = asyncio.create_task(self._run_guarded(), name="pods")
+        try:
+            yield
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    async def _run_guarded(self) -> None:
+        try:
+            await self.run()
+        except Exception:
+            log.exception("the kubelet is not asked any more which pods hold which devices")

@@ -172,6 +172,7 @@ def test_a_kubelet_that_is_back_is_asked_again(tmp_path):
     run(work())
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["a/b", "c/d"]), st.lists(st.text(max_size=4), max_size=4)),
@@ -210,7 +211,7 @@ def test_a_socket_that_may_not_be_used(monkeypatch):
     async def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(api.Channel, "_create_connection", refuse)
+    monkeypatch.setattr("grpclib.client.Channel._create_connection", refuse)
 
     assert problem(PodResourcesClient("/s")) == (
         f"the kubelet's socket /s may not be used by uid {os.geteuid()} "
@@ -342,7 +343,9 @@ PREFACE = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 """An empty SETTINGS frame, with which every HTTP/2 server begins."""
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(nonsense=st.binary(max_size=200), polite=st.booleans())
 def test_nonsense_is_a_problem_in_one_line_and_nothing_worse(tmp_path, caplog, nonsense, polite):
     caplog.set_level(logging.ERROR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -347,10 +347,10 @@ class TestHealth:
 
 
 class Plugin:
-    """A supervisor on two GPUs, whose configuration may be wrong."""
+    """A supervisor on two GPUs, whose configuration may be wrong from the first reload on."""
 
-    def __init__(self, directory: Path, told: Told) -> None:
-        self.problem: ConfigError | None = None
+    def __init__(self, directory: Path, told: Told, problems: Sequence[ConfigError] = ()) -> None:
+        self._problems = list[ConfigError | None]([None, *problems])
         self.backend = ToldBackend(a_node(2))
         self.directory = directory
         reader = NodeReader(self._load, lambda _: self.backend, CdiSettings())
@@ -363,8 +363,9 @@ class Plugin:
         )
 
     def _load(self) -> Loaded:
-        if self.problem is not None:
-            raise self.problem
+        problem = self._problems.pop(0) if self._problems else None
+        if problem is not None:
+            raise problem
         return Loaded(a_config())
 
     @asynccontextmanager
@@ -381,37 +382,29 @@ class Plugin:
 
 class TestReloads:
     @staticmethod
-    def during(
-        plugin: Plugin, action: Callable[[], object], told: Told, count: int
-    ) -> list[Reloaded]:
+    def during(plugin: Plugin, told: Told, *, streams: int) -> list[Reloaded]:
+        """What is told of a reload after which the kubelet has opened so many streams."""
+
         async def work():
             async with plugin.running():
                 assert told.of(Reloaded) == [], "the start is none"
-                action()
-                await until(lambda: len(told.of(Reloaded)) == count)
+                os.kill(os.getpid(), signal.SIGHUP)
+                await until(lambda: bool(told.of(Reloaded)))
+                await until(lambda: len(told.of(ListSent)) >= streams)
 
         run(work())
+        assert len(told.of(StreamOpened)) == streams
         return told.of(Reloaded)
-
-    @staticmethod
-    def hang_up() -> None:
-        os.kill(os.getpid(), signal.SIGHUP)
 
     def test_one_that_succeeds(self, told, tmp_path):
         plugin = Plugin(tmp_path, told)
-        assert self.during(plugin, self.hang_up, told, 1) == [Reloaded(Outcome.OK)]
+        assert self.during(plugin, told, streams=2) == [Reloaded(Outcome.OK)]
         assert plugin.supervisor.observe().last_reload is not None
 
     def test_one_whose_configuration_is_wrong(self, told, tmp_path):
-        plugin = Plugin(tmp_path, told)
-
-        def spoil() -> None:
-            plugin.problem = ConfigError("line 3: it is wrong")
-            self.hang_up()
-
-        assert self.during(plugin, spoil, told, 1) == [
-            Reloaded(Outcome.FAILED, "line 3: it is wrong")
-        ]
+        plugin = Plugin(tmp_path, told, [ConfigError("line 3: it is wrong")])
+        reloads = self.during(plugin, told, streams=1)
+        assert reloads == [Reloaded(Outcome.FAILED, "line 3: it is wrong")]
 
     def test_a_kubelet_that_starts_anew_is_one(self, told, tmp_path):
         async def work():
@@ -420,6 +413,7 @@ class TestReloads:
                 await kubelet.restart()
                 await kubelet.until(allocatable(2), "two GPUs")
                 await until(lambda: len(told.of(Registered)) == before + 1)
+                await until(lambda: len(told.of(ListSent)) >= 2)
                 assert told.of(Reloaded) == [Reloaded(Outcome.OK)]
                 assert len(told.of(StreamOpened)) == 2
 

@@ -261,4 +261,4 @@ def test_what_is_watched_again_is_told():
     apply_event(READY, HealthPolicy(), [board], 0, told.append)
 
     devices = (("nvidia.com/gpu", "nvidia.com/gpu-0"), ("nvidia.com/gpu", "nvidia.com/gpu-1"))
-    assert told[1:] == [HealthChanged(Turn.HEALTHY, "", "watched", "watched", devices=devices)]
+    assert told[1:] == [HealthChanged(Turn.HEALTHY, "", "watched", devices=devices)]

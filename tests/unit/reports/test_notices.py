@@ -136,6 +136,17 @@ def test_a_profile_is_named():
     assert made.text(healthy()).startswith("the configuration ts4 cannot be used: there is no file")
 
 
+def test_a_reload_that_succeeds_does_not_end_the_trouble_with_a_profile():
+    notices = Notices()
+    for happening in (ProfileApplied("ts4", Outcome.FAILED, "x"), Reloaded(Outcome.FAILED, "x")):
+        assert notices.of(happening) is not None
+
+    assert notices.of(Reloaded(Outcome.OK)) is None
+    accepted = notices.of(ProfileApplied("ts4", Outcome.OK))
+    assert accepted is not None
+    assert accepted.text(healthy()).startswith("the configuration ts4 is in force;")
+
+
 def test_the_same_again_has_the_same_key_and_something_else_another():
     same = {notice(xid(0)).key, notice(xid(0)).key}
     others = {notice(h).key for h in (xid(1), xid(0, 48), xid(0, 79, Turn.WARNED))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_device_plugin.kubelet.podresources import ContainerDevices
@@ -144,6 +144,7 @@ containers = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(containers)
 def test_nothing_is_lost_and_nothing_is_made_up(given_containers):
     told = {
@@ -164,11 +165,13 @@ def test_nothing_is_lost_and_nothing_is_made_up(given_containers):
     assert found == told
 
 
+@settings(deadline=None)
 @given(containers)
 def test_the_order_in_which_the_kubelet_tells_does_not_matter(given_containers):
     assert make_holders(given_containers) == make_holders(given_containers[::-1])
 
 
+@settings(deadline=None)
 @given(containers, st.integers(0, 4))
 def test_every_holding_is_in_use_or_former(given_containers, replicas):
     holders = make_holders(given_containers)

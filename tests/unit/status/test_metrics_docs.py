@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
-from support.inventories import a_gpu, a_node
-from support.metrics import GPU, Scrape, Stage, an_ailment, gpus
+from support.metrics import SAMPLES, Metric, everything, exposed
 
-from gpu_device_plugin.status.metrics import PARTS, Part, parts_of
-from gpu_device_plugin.status.model import MpsStatus, Pods
-from gpu_device_plugin.telemetry import HealthChanged, Turn
+from gpu_device_plugin.config.option import Program
+from gpu_device_plugin.status.metrics import PARTS, Part
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 ALERTS_PAGE = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
 RULES = yaml.safe_load((ROOT / "deployments" / "monitoring" / "prometheus-rules.yaml").read_text())
-PARTS_OF_SAMPLES = ("_bucket", "_sum", "_count")
 ALERTS = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"]}
-
-
-@dataclass(frozen=True)
-class Metric:
-    name: str
-    type: str
-    labels: frozenset[str]
 
 
 def documented() -> Iterator[Metric]:
@@ -37,28 +26,6 @@ def documented() -> Iterator[Metric]:
             name, kind, labels, meaning, _ = (cell.strip() for cell in line.strip("|").split(" |"))
             assert meaning, line
             yield Metric(name.strip("`"), kind, frozenset(re.findall(r"`(\w+)`", labels)))
-
-
-def everything() -> Scrape:
-    """A scrape in which each metric has a series."""
-    stage = Stage(profile="a", pods=Pods(asked=True), holders={})
-    stage.inventory = a_node([a_gpu(0), a_gpu(1)])
-    stage.serve(gpus(2), {"GPU-0": an_ailment("XID 79")})
-    stage.mps = (MpsStatus(GPU, ready=True, detail=""),)
-    stage.tell(HealthChanged(Turn.UNHEALTHY, "GPU-0", "XID 79", xid=79))
-    return stage.scrape()
-
-
-def exposed() -> Iterator[Metric]:
-    scrape = everything()
-    for name, kind in scrape.families.items():
-        labels = set[str]()
-        samples = [name, *(name + part for part in PARTS_OF_SAMPLES)]
-        found = [key for sample in samples for key in scrape.keys_of(sample)]
-        assert found, f"{name} has no series"
-        for each in found:
-            labels |= set(each)
-        yield Metric(name, kind, frozenset(labels - {"le"}))
 
 
 def test_the_page_has_every_metric_and_no_other():
@@ -113,7 +80,7 @@ def test_pages_refer_to_alerts_that_there_are():
 
 def test_rules_use_metrics_that_there_are():
     names = {metric.name for metric in exposed()}
-    names |= {name + part for name in names for part in PARTS_OF_SAMPLES}
+    names |= {name + part for name in names for part in SAMPLES}
     for alert, rule in ALERTS.items():
         used = set(re.findall(r"\b(?:gpu_node|process)_\w+", rule["expr"]))
         assert used, alert
@@ -121,6 +88,5 @@ def test_rules_use_metrics_that_there_are():
 
 
 def test_every_program_has_its_parts():
+    assert set(PARTS) == set(Program)
     assert {part for parts in PARTS.values() for part in parts} == set(Part)
-    assert parts_of("nvidia-device-plugin") == (Part.PLUGIN,)
-    assert parts_of("gpu-node agent") == tuple(Part)

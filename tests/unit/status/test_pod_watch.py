@@ -7,10 +7,11 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from support.aio import run
+from support.aio import run, until
 
 from gpu_device_plugin.errors import UserError
-from gpu_device_plugin.kubelet.podresources import ContainerDevices
+from gpu_device_plugin.kubelet.podresources import ContainerDevices, PodResourcesClient
+from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 from gpu_device_plugin.status.model import Holder, Pods
 from gpu_device_plugin.status.pod_watch import PodWatcher
 from gpu_device_plugin.telemetry import Answered, Call, ListSent, Outcome
@@ -172,5 +173,37 @@ def test_two_who_ask_at_once_do_not_ask_the_kubelet_at_once():
         watcher = PodWatcher(source)
         await asyncio.gather(watcher.ask(), watcher.ask())
         assert source.asked == 2
+
+    run(work())
+
+
+def test_a_kubelet_is_asked_as_long_as_somebody_wants_to_know(tmp_path):
+    async def work():
+        socket = str(tmp_path / "pods.sock")
+        (tmp_path / "plugins").mkdir()
+        watcher = PodWatcher(PodResourcesClient(socket), interval=0.01)
+        async with (
+            SimulatedKubelet(str(tmp_path / "plugins"), pod_resources_socket=socket) as kubelet,
+            watcher.running(),
+        ):
+            await until(lambda: watcher.pods()[1] == {})
+            await kubelet.stop()
+            await until(lambda: "does not exist" in watcher.pods()[0].problem)
+            await kubelet.start()
+            await until(lambda: not watcher.pods()[0].problem)
+
+    run(work())
+
+
+def test_an_error_of_the_program_does_not_go_unnoticed(tmp_path, monkeypatch, caplog):
+    async def fail(_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(PodWatcher, "ask", fail)
+
+    async def work():
+        told = "the kubelet is not asked any more which pods hold which devices"
+        async with PodWatcher(PodResourcesClient(str(tmp_path / "none"))).running():
+            await until(lambda: told in caplog.messages)
 
     run(work())

@@ -412,8 +412,8 @@ without a process chooses the configuration once, before the program starts.
       "global" "image" "imagePullSecrets" "logFormat" "metrics" "migStrategy" "mofedEnabled" "mps"
       "nameOverride" "namespace" "namespaceOverride" "networkPolicy" "nfd" "noTimestamp"
       "nodeSelector" "nvidiaDevRoot" "nvidiaDriverRoot" "podAnnotations" "podSecurityContext"
-      "priorityClassName" "probes" "resources" "runtimeClassName" "securityContext"
-      "selectorLabelsOverride" "simulate" "sleepInterval" "strictValues" "tolerations"
+      "priorityClassName" "probes" "reportHealth" "resources" "runtimeClassName"
+      "securityContext" "selectorLabelsOverride" "simulate" "sleepInterval" "strictValues" "tolerations"
       "updateStrategy" }}
 {{- $unknown := list }}
 {{- range $name, $_ := .Values }}
