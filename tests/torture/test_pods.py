@@ -17,9 +17,10 @@ import pytest
 from support.aio import until
 from support.plugins import FakePlugin, device
 
+from gpu_device_plugin.kubelet.podresources import PodResourcesClient
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 from gpu_device_plugin.simulation.pods import PodSpec
-from gpu_device_plugin.status.pod_watch import PodWatcher, pods_watched
+from gpu_device_plugin.status.pod_watch import PodWatcher
 
 pytestmark = pytest.mark.torture
 
@@ -134,7 +135,8 @@ def test_who_holds_what_is_known_again_after_whatever_happens(tmp_path, caplog):
     async def work() -> None:
         node = Node(tmp_path, seed)
         await node.start()
-        async with pods_watched(node.socket, interval=0.002) as watcher:
+        watcher = PodWatcher(PodResourcesClient(node.socket), interval=0.002)
+        async with watcher.running():
             end = time.monotonic() + SECONDS
             while time.monotonic() < end:
                 await node.act()()

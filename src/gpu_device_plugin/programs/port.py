@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from gpu_device_plugin.config.grammar import Parsed
@@ -23,8 +22,6 @@ from gpu_device_plugin.web.token import TokenFile
 
 if TYPE_CHECKING:
     from gpu_device_plugin.status.pod_watch import PodWatcher
-
-log = logging.getLogger(__name__)
 
 ADDRESS = "--metrics-address (GPU_NODE_METRICS_ADDRESS)"
 
@@ -108,20 +105,9 @@ class OpenPort:
         )
         root = logging.getLogger()
         root.addHandler(self._reporter.tail)
-        asking = asyncio.create_task(self._watch_pods(), name="pods")
+        pods = nullcontext() if self._pods is None else self._pods.running()
         try:
-            async with WebServer(self._address, routes, guard=self._guard, tls=self._tls):
+            async with pods, WebServer(self._address, routes, guard=self._guard, tls=self._tls):
                 yield
         finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
             root.removeHandler(self._reporter.tail)
-
-    async def _watch_pods(self) -> None:
-        """Keeps up to date who holds what; an error in that is none of the program's work."""
-        if self._pods is None:
-            return
-        try:
-            await self._pods.run()
-        except Exception:
-            log.exception("the kubelet is not asked any more which pods hold which devices")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from gpu_device_plugin.inspection.topology_xml import element
 from gpu_device_plugin.status.model import NodeStatus
-from gpu_device_plugin.status.page_gpus import fact, gpus_section
+from gpu_device_plugin.status.page_gpus import badge, fact, gpus_section
 from gpu_device_plugin.status.page_html import (
     Markup,
     escaped,
@@ -52,17 +52,11 @@ def _source_hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-SCRIPT_HASH = _source_hash(SCRIPT)
-"""Of the inline script, as Content-Security-Policy names it."""
-
-STYLE_HASH = _source_hash(STYLE)
-"""Of the inline style sheet, as Content-Security-Policy names it."""
-
 CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
-        f"script-src '{SCRIPT_HASH}'",
-        f"style-src '{STYLE_HASH}'",
+        f"script-src '{_source_hash(SCRIPT)}'",
+        f"style-src '{_source_hash(STYLE)}'",
         "img-src data:",
         "connect-src 'self'",
         "base-uri 'none'",
@@ -70,7 +64,8 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""All that the page needs, and nothing else."""
+"""All that the page needs, and nothing else: only the script and the style sheet with just these
+contents count, so that markup that got into the page through a name would do nothing."""
 
 
 def render_page(status: NodeStatus) -> bytes:
@@ -181,8 +176,9 @@ def _point(point_: Point, now: float) -> Markup:
 
 
 def _facts(status: NodeStatus) -> Iterator[Markup]:
-    ready = "yes" if status.ready.ok else "no"
-    yield fact("Ready", ready)
+    level = Level.GOOD if status.ready.ok else Level.WARN
+    word = badge(level, "yes" if status.ready.ok else "no")
+    yield Markup(f"<div><dt>Ready<dd>{word}</div>")
     yield fact("Program", f"{status.program} {status.version}")
     yield fact("Up for", span(status.time - status.started))
     hardware = status.hardware
@@ -196,11 +192,3 @@ def _facts(status: NodeStatus) -> Iterator[Markup]:
         yield fact("Platform", hardware.platform)
     if hardware.simulated:
         yield fact("Simulated node", hardware.simulated)
-
-
-__all__ = [
-    "CONTENT_SECURITY_POLICY",
-    "SCRIPT_HASH",
-    "STYLE_HASH",
-    "render_page",
-]

@@ -11,9 +11,11 @@ from gpu_device_plugin.status.model import LinkStatus
 from gpu_device_plugin.status.page_html import join
 from gpu_device_plugin.status.page_links import Links, Spot, width_of
 
-WIDTH = 400
-RADIUS, GPU_RADIUS = 112.0, 22.0
-ARC_RADIUS, NAME_RADIUS = 143.0, 155.0
+SMALLEST_RADIUS, GPU_RADIUS = 112.0, 24.0
+SPACING = 60
+"""From the middle of a GPU to that of the next, at least."""
+ARC_DISTANCE, NAME_DISTANCE, EDGE_DISTANCE = 31, 43, 96
+"""From the middles of the GPUs to arcs, names, and the edge of the picture."""
 HUB_RADIUS = 30.0
 WIDEST_END = 22.0
 """Degrees by which an arc goes beyond its first and last GPU, at most."""
@@ -24,6 +26,16 @@ class Circle:
     """Where the GPUs are: the first one on the upper left, the others against the clock."""
 
     spots: tuple[Spot, ...]
+
+    @property
+    def radius(self) -> float:
+        """On which the middles of the GPUs are."""
+        return max(SMALLEST_RADIUS, SPACING * len(self.spots) / math.tau)
+
+    @property
+    def arc_radius(self) -> float:
+        """On which the arcs are."""
+        return self.radius + ARC_DISTANCE
 
     def angle(self, number: float) -> float:
         """The angle of a GPU by its place, in degrees, clockwise from the right."""
@@ -43,12 +55,8 @@ def draw(spots: tuple[Spot, ...], links: Links, title: str, description: str) ->
     """The picture as an element of a page."""
     circle = Circle(spots)
     names = list(_names(circle)) if links.arcs else []
-    heights = [circle.point(n, RADIUS)[1] for n in range(len(spots))]
-    edge = GPU_RADIUS + 8
-    top = min([min(heights) - edge, *(y - 14 for _, y in (name[0] for name in names))])
-    bottom = max([max(heights) + edge, *(y + 8 for _, y in (name[0] for name in names))])
-    if links.hub:
-        top, bottom = min(top, -HUB_RADIUS - 4), max(bottom, HUB_RADIUS + 4)
+    top, bottom = _heights(circle, links)
+    half = round(circle.radius + EDGE_DISTANCE)
     return element(
         "svg",
         element("title", escaped(title), id="topology-name"),
@@ -62,31 +70,44 @@ def draw(spots: tuple[Spot, ...], links: Links, title: str, description: str) ->
         role="img",
         aria_labelledby="topology-name",
         aria_describedby="topology-desc",
-        viewBox=f"{-WIDTH // 2} {top:.0f} {WIDTH} {bottom - top:.0f}",
-        width=WIDTH,
+        viewBox=f"{-half} {top:.0f} {2 * half} {bottom - top:.0f}",
+        width=2 * half,
         height=round(bottom - top),
     )
 
 
+def _heights(circle: Circle, links: Links) -> tuple[float, float]:
+    """From where to where the picture goes: two GPUs need less room than eight."""
+    heights = [circle.point(n, circle.radius)[1] for n in range(len(circle.spots))]
+    edges = [min(heights) - GPU_RADIUS - 8, max(heights) + GPU_RADIUS + 8]
+    if links.hub:
+        edges += [-HUB_RADIUS - 4, HUB_RADIUS + 4]
+    if links.arcs:
+        for first, last in _spans(circle):
+            steps = (first + (last - first) * n / 16 for n in range(17))
+            ways = [circle.point(step, circle.arc_radius)[1] for step in steps]
+            edges += [min(ways) - 4, max(ways) + 4]
+        for (_, y), _ in _names(circle):
+            edges += [y - 14, y + 8]
+    return min(edges), max(edges)
+
+
 def _lines(circle: Circle, drawn: Sequence[LinkStatus]) -> Iterator[Markup]:
-    """The nearest last, on top of the others; those within a pod in its colour."""
+    """The nearest last, on top of the others."""
     most = max((link.nvlinks for link in drawn), default=0)
     for link in drawn:
         one, other = circle.place(link.a), circle.place(link.b)
-        (x1, y1), (x2, y2) = circle.point(one, RADIUS), circle.point(other, RADIUS)
-        pods = {circle.spots[one].pod, circle.spots[other].pod}
-        pod = pods.pop() if len(pods) == 1 else None
-        style = "nv" if link.nvlinks else "pcie"
+        (x1, y1), (x2, y2) = circle.point(one, circle.radius), circle.point(other, circle.radius)
         yield element(
             "path",
-            class_=style if pod is None else f"{style} {circle.spots[one].style.split()[0]}",
+            class_="nv" if link.nvlinks else "pcie",
             d=f"M{x1:.0f} {y1:.0f}L{x2:.0f} {y2:.0f}",
             stroke_width=round(width_of(link, most), 1),
         )
 
 
 def _spokes(circle: Circle) -> Iterator[Markup]:
-    ends = (circle.point(number, RADIUS) for number in range(len(circle.spots)))
+    ends = (circle.point(number, circle.radius) for number in range(len(circle.spots)))
     lines = "".join(f"M0 0L{x:.0f} {y:.0f}" for x, y in ends)
     yield element("path", class_="pcie", d=lines, stroke_width=2)
 
@@ -106,30 +127,34 @@ def _runs(circle: Circle) -> Iterator[tuple[int, int, int | None]]:
             first = number + 1
 
 
-def _arcs(circle: Circle) -> Iterator[Markup]:
-    step = 360 / len(circle.spots)
-    end = min(0.38, WIDEST_END / step)
+def _spans(circle: Circle) -> Iterator[tuple[float, float]]:
+    """Where the arcs begin and end: a bit beyond their first and last GPU."""
+    end = min(0.38, WIDEST_END * len(circle.spots) / 360)
     for first, last, _ in _runs(circle):
-        (x1, y1), (x2, y2) = (
-            circle.point(first - end, ARC_RADIUS),
-            circle.point(last + end, ARC_RADIUS),
-        )
-        large = int((last - first + 2 * end) * step > 180)
-        way = f"M{x1:.0f} {y1:.0f}A{ARC_RADIUS:.0f} {ARC_RADIUS:.0f} 0 {large} 0 {x2:.0f} {y2:.0f}"
+        yield first - end, last + end
+
+
+def _arcs(circle: Circle) -> Iterator[Markup]:
+    radius = circle.arc_radius
+    for first, last in _spans(circle):
+        (x1, y1), (x2, y2) = circle.point(first, radius), circle.point(last, radius)
+        large = int((last - first) * 360 / len(circle.spots) > 180)
+        way = f"M{x1:.0f} {y1:.0f}A{radius:.0f} {radius:.0f} 0 {large} 0 {x2:.0f} {y2:.0f}"
         yield element("path", class_="arc", d=way)
 
 
 def _names(circle: Circle) -> Iterator[tuple[tuple[float, float], str]]:
     """The names of the NUMA nodes, outside the middles of their arcs."""
+    radius = circle.radius + NAME_DISTANCE
     for first, last, node in _runs(circle):
-        x, y = circle.point((first + last) / 2, NAME_RADIUS)
+        x, y = circle.point((first + last) / 2, radius)
         # Text has its baseline below its middle, and is wider than high.
-        yield (x + 20 * x / NAME_RADIUS, y + 5), f"N{node}"
+        yield (x + 26 * x / radius, y + 5), f"NUMA {node}"
 
 
 def _gpu(circle: Circle, number: int) -> Markup:
     spot = circle.spots[number]
-    x, y = circle.point(number, RADIUS)
+    x, y = circle.point(number, circle.radius)
     words = [_text(0, 0 if spot.mark else 6, str(spot.index), "index")]
     if spot.mark:
         words.append(_text(0, 14, spot.mark, "mark"))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from gpu_device_plugin.status.model import Hardware, Illness, MigStatus, NodeStatus
+from gpu_device_plugin.status.model import GpuStatus, Hardware, Illness, MigStatus, NodeStatus
 from gpu_device_plugin.status.page_html import (
     Markup,
     details,
@@ -16,20 +17,35 @@ from gpu_device_plugin.status.page_html import (
     table,
     tag,
 )
+from gpu_device_plugin.status.page_links import is_drawn
 from gpu_device_plugin.status.page_state import (
     ENDS,
     GpuView,
     Level,
     Offer,
+    cause_first,
     cause_of,
     condition_of,
     view_gpus,
 )
-from gpu_device_plugin.status.page_usage import holders_list, room_for_lists, usage
+from gpu_device_plugin.status.page_usage import Pods, find_pods, holders_list, room_for_lists, usage
 from gpu_device_plugin.status.page_words import ago, count, pci_text, size, time_tag
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 MIG_HEADS = "MIG device", "Profile", "Health", "In use", "Memory", "Instances"
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What all GPUs of a page have in common."""
+
+    now: float
+    room: int
+    """Characters for each list of holders."""
+    pods: Pods
+    """Those that the picture of the topology shows."""
+    tells_models: bool
+    """Whether the GPUs differ."""
 
 
 def gpus_section(status: NodeStatus) -> Markup:
@@ -38,22 +54,27 @@ def gpus_section(status: NodeStatus) -> Markup:
         return Markup("")
     views = view_gpus(status)
     room = room_for_lists(offer for view in views for offer in view.offers)
-    models = Counter((view.gpu.name, view.gpu.memory_bytes) for view in views)
-    note = join(
-        tag("p", escaped(" ".join(filter(None, (f"{number} {TIMES} {name}", size(memory))))))
-        for (name, memory), number in models.items()
-    )
-    rows = "".join(_gpu(view, status.time, room, tells_model=len(models) > 1) for view in views)
+    models = Counter(_model(view.gpu) for view in views)
+    note = join(tag("p", escaped(f"{number} {TIMES} {model}")) for model, number in models.items())
+    pods = find_pods(views) if is_drawn(views) else {}
+    page = _Page(status.time, room, pods, tells_models=len(models) > 1)
+    rows = "".join(_gpu(view, page) for view in views)
     listed = Markup(f'<ul class="gpus" role="list">{rows}</ul>' if rows else "")
     lines = items((escaped(text) for text in status.hardware.unreadable), "unread")
     return section("gpus", "GPUs", listed or _none(status.hardware), lines, note=note)
+
+
+def _model(gpu: GpuStatus) -> str:
+    """What a GPU has in common with others of its kind."""
+    capability = gpu.compute_capability and f"compute capability {gpu.compute_capability}"
+    return ", ".join(filter(None, (gpu.name, size(gpu.memory_bytes), capability)))
 
 
 def _none(hardware: Hardware) -> Markup:
     return tag("p", escaped(hardware.problem or "The driver knows of no GPU on this node."))
 
 
-def _gpu(view: GpuView, now: float, room: int, *, tells_model: bool) -> Markup:
+def _gpu(view: GpuView, page: _Page) -> Markup:
     gpu, whole = view.gpu, view.as_a_whole
     name = f"GPU {gpu.index}"
     # MIG devices tell themselves what they have.
@@ -64,18 +85,21 @@ def _gpu(view: GpuView, now: float, room: int, *, tells_model: bool) -> Markup:
         "li",
         tag("h3", escaped(name)),
         badge(view.level, view.condition),
-        tag("div", join(usage(offer) for offer in whole) or _uncut(view), class_="use"),
-        tag("p", escaped(" · ".join(_place(view, tells_model=tells_model))), class_="place"),
-        join(_illness(each, now) for each in shown),
+        tag("div", join(usage(offer, page.pods) for offer in whole) or _uncut(view), class_="use"),
+        tag("p", escaped(" · ".join(_place(view, tells_model=page.tells_models))), class_="place"),
+        join(_illness(each, page.now) for each in shown),
         Markup("") if shown or not gpu.lost else tag("p", escaped(gpu.lost), class_="cause"),
         table(
-            "mig", f"MIG devices of {name}", MIG_HEADS, (_mig(view, mig) for mig in gpu.mig_devices)
+            "mig",
+            f"MIG devices of {name}",
+            MIG_HEADS,
+            (_mig(view, mig, page) for mig in gpu.mig_devices),
         ),
         details(
             f"gpu-{gpu.index}-more",
             Markup(f"Details<span class=vh> of {name}</span>"),
             tag("dl", join(_facts(view))),
-            join(_holders(view, room)),
+            join(_holders(view, page.room)),
         ),
         id=f"gpu-{gpu.index}",
         class_=view.level.style,
@@ -99,9 +123,7 @@ def _uncut(view: GpuView) -> Markup:
 def _place(view: GpuView, *, tells_model: bool) -> Iterator[str]:
     gpu = view.gpu
     if tells_model:
-        yield gpu.name
-    if tells_model and gpu.memory_bytes > 0:
-        yield size(gpu.memory_bytes)
+        yield _model(gpu)
     if gpu.pci_bus_id:
         yield f"PCI {pci_text(gpu.pci_bus_id)}"
     if gpu.numa_node is not None:
@@ -118,17 +140,17 @@ def _illness(illness: Illness, now: float) -> Markup:
         )
     else:
         times = f"since {times}"
-    cause = f"<b>{escaped(cause_of(illness))}</b> {times}. "
+    cause = f"<b>{escaped(cause_first(illness))}</b>, {times}. "
     return tag("p", Markup(cause + escaped(ENDS.get(illness.severity, ""))), class_="cause")
 
 
-def _mig(view: GpuView, mig: MigStatus) -> tuple[Markup, ...]:
+def _mig(view: GpuView, mig: MigStatus, page: _Page) -> tuple[Markup, ...]:
     offers = view.of_mig(mig.uuid)
     return (
         escaped(f"{view.gpu.index}:{mig.slot}"),
         escaped(mig.profile),
         _mig_badge(view, offers),
-        join(usage(offer) for offer in offers),
+        join(usage(offer, page.pods) for offer in offers),
         escaped(size(mig.memory_bytes)),
         escaped(f"GI {mig.gpu_instance}, CI {mig.compute_instance}"),
     )
@@ -152,8 +174,6 @@ def _facts(view: GpuView) -> Iterator[Markup]:
     gpu = view.gpu
     if gpu.uuid:
         yield fact("UUID", gpu.uuid)
-    if gpu.compute_capability:
-        yield fact("Compute capability", gpu.compute_capability)
     names = dict.fromkeys(offer.resource.name for offer in view.offers)
     if names:
         yield fact("Offered as", ", ".join(names))

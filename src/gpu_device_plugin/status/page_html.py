@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from gpu_device_plugin.inspection.topology_xml import Markup, escaped
 
-Attribute = str | int | bool
+Attribute = str | int
 
 
 def join(parts: Iterable[Markup]) -> Markup:
@@ -20,8 +20,8 @@ def tag(name: str, *content: Markup, **attributes: Attribute) -> Markup:
     Args:
         name: of the element.
         content: what is in it.
-        attributes: by name, with ``_`` for ``-`` and without one at the end (``class_``); True
-            stands for one without a value, False and an empty text for none.
+        attributes: by name, with ``_`` for ``-`` and without one at the end (``class_``); those
+            that are empty are left out.
     """
     return Markup(f"{start_tag(name, **attributes)}{''.join(content)}</{name}>")
 
@@ -30,15 +30,9 @@ def start_tag(name: str, **attributes: Attribute) -> Markup:
     """An element that has no end tag, or the beginning of one; arguments as above."""
     words = [name]
     for key, value in attributes.items():
-        if value is True:
-            words.append(_attribute_name(key))
-        elif value is not False and value != "":
-            words.append(f'{_attribute_name(key)}="{escaped(str(value))}"')
+        if value != "":
+            words.append(f'{key.rstrip("_").replace("_", "-")}="{escaped(str(value))}"')
     return Markup(f"<{' '.join(words)}>")
-
-
-def _attribute_name(key: str) -> str:
-    return key.rstrip("_").replace("_", "-")
 
 
 def section(name: str, title: str, *content: Markup, note: Markup | None = None) -> Markup:

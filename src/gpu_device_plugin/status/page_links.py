@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpu_device_plugin.inspection.topology_model import NEARNESS, UNKNOWN
 from gpu_device_plugin.status.model import LinkStatus
 from gpu_device_plugin.status.page_state import GpuView, Level
-from gpu_device_plugin.status.page_usage import held
+from gpu_device_plugin.status.page_usage import HUES, Pod, held, letter, pods_of
 from gpu_device_plugin.status.page_words import count
 
 MEANINGS = {nearness.word: nearness.meaning for nearness in NEARNESS.values()}
 RANKS = {word: rank for rank, word in enumerate((*MEANINGS, UNKNOWN))}
 NUMA_KIND = "NODE"
-HUES = 6
-"""Colours of pods; where there are more pods they come again, and the letters tell them apart."""
-
-Pod = tuple[str, str]
-"""Namespace and name."""
+LONGEST_MARK = 6
+"""Characters below the number of a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +28,6 @@ class Spot:
     style: str
     """Its classes in the style sheet."""
     numa_node: int | None
-    pod: int | None
-    """The number of the pod that holds all of it."""
     text: str
     """The same in words."""
 
@@ -59,6 +54,15 @@ class Links:
 def nearness(link: LinkStatus) -> tuple[int, int]:
     """The larger, the nearer."""
     return link.nvlinks, -RANKS.get(link.kind, len(RANKS))
+
+
+def is_drawn(views: Sequence[GpuView]) -> bool:
+    """Whether there is something to draw.
+
+    Not with less than two GPUs, and not where all of them are cut into MIG devices, which are
+    given to containers without regard to links.
+    """
+    return len(views) > 1 and not all(view.gpu.mig_devices for view in views)
 
 
 def sort_links(views: Sequence[GpuView], links: Sequence[LinkStatus]) -> Links:
@@ -96,26 +100,6 @@ def kind_text(link_kind: str, nvlinks: int) -> str:
     return MEANINGS.get(link_kind, "not known")
 
 
-def find_pods(views: Iterable[GpuView]) -> dict[Pod, list[int]]:
-    """The pods that hold whole GPUs, each with the GPUs that it holds, by the first of them."""
-    pods = dict[Pod, list[int]]()
-    for view in views:
-        for pod in _pods_of(view):
-            pods.setdefault(pod, []).append(view.gpu.index)
-    return pods
-
-
-def _pods_of(view: GpuView) -> Iterator[Pod]:
-    for offer in view.as_a_whole:
-        if not offer.device.replicas:
-            yield from dict.fromkeys((h.namespace, h.pod) for h in offer.device.holders)
-
-
-def letter(number: int) -> str:
-    """What stands for a pod in the picture: A, B, …, Z, 27, 28."""
-    return chr(ord("A") + number) if number < 26 else str(number + 1)
-
-
 def make_spots(views: Sequence[GpuView], pods: Sequence[Pod]) -> tuple[Spot, ...]:
     """The GPUs, those of a NUMA node together."""
     firsts = dict[int | None, int]()
@@ -126,14 +110,14 @@ def make_spots(views: Sequence[GpuView], pods: Sequence[Pod]) -> tuple[Spot, ...
 
 
 def _spot(view: GpuView, pods: Sequence[Pod]) -> Spot:
-    number = next((pods.index(pod) for pod in _pods_of(view)), None)
+    number = next((pods.index(pod) for pod in pods_of(view)), None)
     mark, style, text = _use(view, number)
     if number is not None:
         text = f"held by {'/'.join(pods[number])}"
     if view.level is Level.BAD:
         style, text = f"{style} bad", f"{view.condition}, {text}"
     name = f"GPU {view.gpu.index}: {text}"
-    return Spot(view.gpu.index, mark, style.strip(), view.gpu.numa_node, number, name)
+    return Spot(view.gpu.index, mark, style.strip(), view.gpu.numa_node, name)
 
 
 def _use(view: GpuView, pod: int | None) -> tuple[str, str, str]:
@@ -146,7 +130,10 @@ def _use(view: GpuView, pod: int | None) -> tuple[str, str, str]:
     known = any(offer.resource.in_use is not None for offer in view.offers)
     if shared and known:
         taken, there = sum(map(held, shared)), sum(device.replicas for device in shared)
-        return f"{taken}/{there}", "part" if taken else "", f"{taken} of {there} replicas in use"
+        mark = f"{taken}/{there}"
+        if len(mark) > LONGEST_MARK:
+            mark = f"{100 * taken // there} %"
+        return mark, "part" if taken else "", f"{taken} of {there} replicas in use"
     if not view.offers:
         return "off", "away", "not offered"
     return "", "", "free" if known else "use not known"

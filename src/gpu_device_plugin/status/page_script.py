@@ -66,8 +66,10 @@ async function update() {{
   try {{
     // Without the name and password that the address may hold: fetch refuses those.
     const address = new URL(location.pathname + location.search, location.origin);
-    const signal = AbortSignal.timeout({PATIENCE * 1000});
-    const answer = await fetch(address, {{cache: "no-store", signal}});
+    const signal = AbortSignal.timeout?.({PATIENCE * 1000});
+    // So that the server does not have the browser ask for a password in between.
+    const headers = {{"X-Requested-With": "page"}};
+    const answer = await fetch(address, {{cache: "no-store", headers, signal}});
     if (answer.status === 401 || answer.status === 403)
       throw new Error("access is refused, reload the page");
     if (!answer.ok) throw new Error("the answer is " + answer.status);
@@ -82,7 +84,7 @@ async function update() {{
     warn("");
   }} catch (error) {{
     const known = error.name === "Error" ? error.message : "the program cannot be reached";
-    warn("This is the state of " + byId("taken").textContent + " UTC: " + known + ".");
+    warn("Not up to date, state of " + byId("taken").textContent + " UTC: " + known + ".");
   }}
   fetching = false;
   later();

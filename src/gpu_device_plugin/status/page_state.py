@@ -130,6 +130,12 @@ def condition_of(illness: Illness) -> str:
     return CONDITIONS.get(illness.severity, "unhealthy")
 
 
+def cause_first(illness: Illness) -> str:
+    """``XID 79: GPU has fallen off the bus``, as a sentence begins."""
+    text = f"{illness.reason}: {illness.meaning}" if illness.meaning else illness.reason
+    return text[:1].upper() + text[1:]
+
+
 def cause_of(illness: Illness) -> str:
     """``GPU has fallen off the bus (XID 79)``."""
     return f"{illness.meaning} ({illness.reason})" if illness.meaning else illness.reason

@@ -74,19 +74,19 @@ b{font-weight:600}
 white-space:nowrap}
 .skip{position:absolute;left:1rem;top:-4rem;padding:.4rem .8rem;background:var(--card);z-index:1}
 .skip:focus{top:.5rem}
-.faint,.note,.place,dt,thead th{color:var(--faint)}
-.note{font-size:.867rem}
+.faint,.aside,.place,dt,thead th{color:var(--faint)}
+.aside{font-size:.867rem}
 
 body>header{display:flex;flex-wrap:wrap;gap:.35rem 1rem;align-items:center;
 padding-top:.9rem;padding-bottom:.7rem}
-#node{display:flex;flex-wrap:wrap;gap:.1rem 1rem;align-items:baseline;flex:1 1 20rem}
+#node{display:flex;flex-wrap:wrap;gap:.1rem 1rem;align-items:baseline;flex:1 1 9rem}
 #node b{font-size:1.2rem;overflow-wrap:anywhere}
 button{font:inherit;font-size:.867rem;color:var(--ink);background:var(--card);
 border:1px solid var(--free);border-radius:6px;padding:.25rem .7rem;cursor:pointer}
 #alarm{flex:1 0 100%;padding:.5rem .8rem;border-radius:6px;font-weight:600;
 background:var(--warn-paper);color:var(--warn);border:2px solid var(--warn)}
 [hidden]{display:none!important}
-.stale #verdict{filter:grayscale(1);opacity:.75}
+.stale #verdict{filter:grayscale(1)}
 
 #verdict,section{background:var(--card);border:1px solid var(--rule);border-radius:10px;
 padding:1rem 1.15rem;margin-bottom:1rem}
@@ -107,6 +107,8 @@ h1{font-size:1.6rem;line-height:1.25;font-weight:650;color:var(--c);overflow-wra
 overflow-wrap:anywhere}
 
 section>header{display:flex;flex-wrap:wrap;gap:0 1rem;align-items:baseline;color:var(--faint)}
+h3{font-size:1rem;font-weight:650}
+section>h3{margin-top:.6rem}
 h2{font-size:1.1rem;font-weight:650;color:var(--ink);margin-bottom:.5rem}
 .facts{display:flex;flex-wrap:wrap;gap:.1rem 1.5rem}
 .facts div,.gpus dl div{display:flex;gap:.5rem}
@@ -114,34 +116,38 @@ dd{overflow-wrap:anywhere;min-width:0}
 .badge{color:var(--c);font-weight:600}
 .badge.good{font-weight:400}
 
-.gpus>li{display:grid;grid-template-columns:4.2rem 11rem minmax(0,1fr) minmax(0,15rem);
-gap:.15rem 1rem;padding:.55rem 0;border-top:1px solid var(--rule);align-items:baseline}
+.gpus>li{position:relative;display:grid;grid-template-columns:4.2rem 11rem minmax(0,1fr) minmax(0,12rem) 4.2rem;
+gap:.15rem 1rem;padding:.55rem 0;border-top:1px solid var(--rule);align-items:start}
 .gpus>li>*{grid-column:2/-1}
-.gpus>li>h3{grid-column:1;font-size:1rem;font-weight:650}
+.gpus>li>h3{grid-column:1}
 .gpus>li>.badge{grid-column:2}
 .gpus>li>.use{grid-column:3}
 .gpus>li>.place{grid-column:4;text-align:right;font-size:.867rem}
 .gpus>li.bad{background:var(--p);box-shadow:-1.15rem 0 var(--p),1.15rem 0 var(--p)}
-.use{overflow-wrap:anywhere}
+.use{display:flex;flex-wrap:wrap;gap:.1rem .8rem;overflow-wrap:anywhere}
 .free{color:var(--faint)}
 .held::before{content:"";display:inline-block;width:.65rem;height:.65rem;margin-right:.45rem;
 border-radius:2px;background:var(--used)}
 .unread{color:var(--bad)}
-.strip{display:block;max-width:100%;height:auto;margin:.3rem 0 .15rem}
+.strip{max-width:100%;height:auto;align-self:center}
 .strip path{stroke:var(--free);stroke-width:.26;stroke-dasharray:.72 .28;stroke-dashoffset:-.14}
 .strip .u{stroke:var(--used);stroke-width:.84}
 .strip.bar path{stroke-dasharray:none}
 .bad .strip path{stroke:var(--bad)}
 
-summary{cursor:pointer;color:var(--link);width:fit-content;font-size:.867rem}
+.gpus>li>details>summary{position:absolute;right:0;top:.4rem}
+summary{padding:.15rem 0;cursor:pointer;color:var(--link);width:fit-content;font-size:.867rem}
+details{margin-top:.3rem}
 details>*+*{margin-top:.4rem}
+.gpus details{margin:0}
 table{border-collapse:collapse;width:100%;position:relative}
 th,td{text-align:left;font-weight:400;padding:.22rem .9rem .22rem 0;vertical-align:baseline;
 border-top:1px solid var(--rule);overflow-wrap:anywhere}
 thead th{font-size:.8rem;border:0;overflow-wrap:normal}
 table p{display:inline}
 .resources tbody th{font-weight:600}
-.resources :nth-child(n+2):nth-child(-n+4){text-align:right}
+.resources :is(th,td){padding-right:2.5rem}
+.resources :is(th,td):nth-child(n+2):nth-child(-n+4){text-align:right;width:5rem}
 .settings,.log{font-size:.867rem}
 h4{margin:.4rem 0 0;font-size:.867rem;font-weight:600}
 .holders{columns:17rem auto;font-size:.867rem;font-variant-numeric:tabular-nums;margin:.2rem 0}
@@ -151,9 +157,14 @@ overflow-wrap:anywhere;border-bottom:1px solid var(--rule)}
 "DejaVu Sans Mono",monospace;font-size:.8rem}
 .log tbody th{font-variant-numeric:tabular-nums;white-space:nowrap}
 .log td:nth-child(2){white-space:nowrap}
-.log td:last-child{color:var(--faint)}
-.mig{margin:.25rem 0}
-.mig td,.mig tbody th{font-size:.933rem}
+.log td:nth-child(3){width:70%}
+.log td:last-child{white-space:nowrap;color:var(--faint)}
+.mig{display:block;margin:.15rem 0;font-size:.933rem}
+.mig tbody{display:block}
+.mig thead{position:absolute;clip-path:inset(50%)}
+.mig tbody tr{display:grid;grid-template-columns:3rem 8rem minmax(8rem,1fr) minmax(0,2fr) 5rem 7rem;
+gap:0 1rem;border-top:1px solid var(--rule)}
+.mig :is(th,td){border:0;padding-right:0}
 
 .figure{display:flex;flex-wrap:wrap;gap:.5rem 2rem;align-items:center}
 .circle{max-width:100%;height:auto;flex:0 1 auto}
@@ -164,7 +175,7 @@ overflow-wrap:anywhere;border-bottom:1px solid var(--rule)}
 .nv,.pcie{fill:none;stroke:var(--nv)}
 .pcie{stroke:var(--pcie);stroke-dasharray:5 3}
 .arc{fill:none;stroke:var(--pcie);stroke-width:3;stroke-linecap:round}
-.circle text{text-anchor:middle;fill:var(--ink);font-size:12px}
+.circle text{text-anchor:middle;fill:var(--ink);font-size:11.5px}
 .circle .index{font-size:16px;font-weight:650}
 .circle .numa{fill:var(--faint)}
 .hub,.gpu circle{fill:var(--card);stroke:var(--free);stroke-width:1.5}
@@ -176,6 +187,7 @@ overflow-wrap:anywhere;border-bottom:1px solid var(--rule)}
 .gpu.bad circle{stroke:var(--bad);stroke-width:3}
 .gpu .sign{fill:var(--bad)!important;stroke:var(--card)!important;stroke-width:1.5!important}
 .circle .cross{fill:var(--card);font-weight:700;font-size:11px}
+.use .letter{margin-right:.35rem}
 .letter{display:inline-block;min-width:1.4rem;text-align:center;border-radius:4px;
 background:var(--h);border:1px solid var(--ink)}
 .scroll{overflow-x:auto}
@@ -184,7 +196,9 @@ background:var(--h);border:1px solid var(--ink)}
 
 footer{color:var(--faint);font-size:.867rem;padding-bottom:1.5rem!important}
 
-@media (max-width:46rem){
+@media screen and (max-width:46rem){
+#verdict>.facts,#verdict>.points{grid-column:1/-1}
+.gpus>li>details>summary{position:static}
 h1{font-size:1.3rem}
 #verdict,section{padding:.8rem .9rem;border-radius:8px}
 .gpus>li{grid-template-columns:4.2rem minmax(0,1fr)}
@@ -192,14 +206,19 @@ h1{font-size:1.3rem}
 .gpus>li>.badge{grid-column:2;text-align:right}
 .gpus>li>.place{grid-column:1/-1;text-align:left}
 .gpus>li.bad{box-shadow:-.9rem 0 var(--p),.9rem 0 var(--p)}
-.resources thead,.mig thead,.log thead,.mps thead{position:absolute;clip-path:inset(50%)}
-.resources tr,.mig tr,.log tr,.mps tr{display:flex;flex-wrap:wrap;gap:0 .8rem;padding:.3rem 0;
+.resources thead,.log thead,.mps thead{position:absolute;clip-path:inset(50%)}
+.mig tbody tr{grid-template-columns:3rem 1fr auto}
+.mig td:nth-child(4){grid-column:1/-1}
+.mig td:nth-child(5){grid-column:1/3}
+.resources tr,.log tr,.mps tr{display:flex;flex-wrap:wrap;gap:0 .8rem;padding:.3rem 0;
 border-top:1px solid var(--rule)}
-.resources :is(th,td),.mig :is(th,td),.log :is(th,td),.mps :is(th,td){border:0;padding:0}
+.resources :is(th,td),.log :is(th,td),.mps :is(th,td){border:0;padding:0}
+.resources :is(th,td):nth-child(n):nth-child(-n+9){text-align:left;width:auto}
 .resources tbody th{flex:1 0 100%}
 .resources td:nth-child(2)::before{content:"in use "}
 .resources td:nth-child(3)::before{content:"allocatable "}
 .resources td:nth-child(4)::before{content:"capacity "}
+.resources td:nth-child(5)::before{content:"sharing "}
 .log td:nth-child(3){flex:1 0 100%;order:1}
 .settings thead{display:none}
 .settings tr{display:block;padding:.3rem 0;border-top:1px solid var(--rule)}
@@ -208,10 +227,15 @@ border-top:1px solid var(--rule)}
 }
 @media print{
 :root{--paper:#fff;--card:#fff}
+html{font-size:12px}
 body{font-size:11px}
 button,.skip,footer{display:none}
-#verdict,section{border-radius:0;break-inside:avoid-page}
-.gpus>li,tr{break-inside:avoid}
+#verdict,section{border-radius:0;padding:.5rem .7rem}
+.gpus>li{grid-template-columns:4.2rem 8rem minmax(0,1fr) auto}
+.gpus>li.bad{box-shadow:none}
+#verdict,.gpus>li,.figure,tr{break-inside:avoid}
+h2{break-after:avoid}
+details:not([open]){display:none}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 }
 @media (prefers-reduced-motion:reduce){*{transition:none!important;animation:none!important}}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gpu_device_plugin.status.model import (
     Configuration,
+    FormerHolding,
     Labelling,
     LogEvent,
     MpsStatus,
@@ -26,10 +27,13 @@ from gpu_device_plugin.status.page_html import (
     tag,
 )
 from gpu_device_plugin.status.page_state import Level
+from gpu_device_plugin.status.page_usage import holder_name
 from gpu_device_plugin.status.page_words import ago, clock, count
 
-NEWEST, OLDER = 10, 20
+NEWEST, OLDER = 8, 12
 """Log lines that are shown, and those that are shown on demand."""
+MOST_FORMER = 20
+"""Holdings of what is not offered any more that are named."""
 LEVELS = {"error": Level.BAD, "critical": Level.BAD, "warning": Level.WARN}
 
 
@@ -42,6 +46,7 @@ def resources_section(status: NodeStatus) -> Markup:
         "Resources",
         table("resources", "Extended resources of this node", heads, rows),
         _pods(status.pods, status.time) if status.resources else Markup(""),
+        _former(status.pods.former),
     )
 
 
@@ -67,12 +72,38 @@ def _pods(pods: Pods, now: float) -> Markup:
     if not pods.asked:
         text = "The kubelet is not asked who holds what (--pod-resources-socket)."
     elif pods.problem:
-        text = f"Who holds what is not known: {pods.problem}"
+        text = f"The kubelet does not tell who holds what: {pods.problem}."
+        if pods.time:
+            text += f" What is shown it has told {ago(pods.time, now)}."
     elif not pods.time:
         text = "The kubelet has not yet told who holds what."
     else:
         text = f"The kubelet told who holds what {ago(pods.time, now)}."
-    return tag("p", escaped(text), class_="note")
+    return tag("p", escaped(text), class_="aside")
+
+
+def _former(holdings: Sequence[FormerHolding]) -> Markup:
+    """What containers still hold of what is not offered any more."""
+    shown = holdings[:MOST_FORMER]
+    rows = (
+        (
+            escaped(each.resource),
+            escaped(each.index or each.device),
+            Markup(f"{holder_name(each.holder)} · {escaped(each.holder.container)}"),
+        )
+        for each in shown
+    )
+    caption = "Held by containers and not offered any more"
+    if not holdings:
+        return Markup("")
+    more = len(holdings) - len(shown)
+    return join(
+        (
+            tag("h3", escaped(caption)),
+            table("former", caption, ("Resource", "Device", "Container"), rows),
+            tag("p", escaped(f"and {more} more")) if more else Markup(""),
+        )
+    )
 
 
 def events_section(events: Sequence[LogEvent], now: float) -> Markup:
@@ -145,7 +176,8 @@ def _origin(configuration: Configuration, now: float) -> Iterator[Markup]:
     yield fact("File", configuration.file or "none")
     if configuration.profile:
         yield fact("Profile", configuration.profile)
-    yield fact("Hash", configuration.hash)
+    if configuration.hash:
+        yield fact("Hash", configuration.hash)
     reload = configuration.reload
     if reload is not None:
         when = f"{clock(reload.time, now)} UTC, {ago(reload.time, now)}"

@@ -19,30 +19,24 @@ from gpu_device_plugin.status.page_html import (
     tag,
 )
 from gpu_device_plugin.status.page_links import (
-    HUES,
     NUMA_KIND,
     Links,
-    Pod,
     Spot,
-    find_pods,
+    is_drawn,
     kind_text,
-    letter,
     make_spots,
     sort_links,
     width_of,
 )
 from gpu_device_plugin.status.page_state import GpuView, view_gpus
+from gpu_device_plugin.status.page_usage import Pods, find_pods, letter_tag
 from gpu_device_plugin.status.page_words import gpus_text, numbers
 
 
 def topology_section(status: NodeStatus) -> Markup:
-    """How the GPUs are linked and who holds them; empty where there is nothing to draw.
-
-    That is so with less than two GPUs, and where all of them are cut into MIG devices, which
-    are given to containers without regard to links.
-    """
+    """How the GPUs are linked and who holds them; empty where there is nothing to draw."""
     views = view_gpus(status)
-    if status.hardware is None or len(views) < 2 or all(view.gpu.mig_devices for view in views):
+    if status.hardware is None or not is_drawn(views):
         return Markup("")
     if not status.hardware.links_known:
         return section("topology", "Topology", tag("p", escaped("The links are being read.")))
@@ -102,10 +96,10 @@ def _lines(links: Links, total: int, all_links: Sequence[LinkStatus]) -> Iterato
         link = next(link for link in links.drawn if link.kind == kind)
         yield join((_sample(link, most), _kind(kind)))
     for kind in links.left_out:
-        how = "by the arcs" if kind == NUMA_KIND and links.arcs else "not drawn"
+        how = "shown by the arcs" if kind == NUMA_KIND and links.arcs else "not drawn"
         yield Markup(f"{_kind(kind)} <span class=faint>({how})</span>")
     if links.arcs:
-        yield escaped("Arcs N0, N1, … join the GPUs of a NUMA node.")
+        yield escaped("Arcs join the GPUs of a NUMA node.")
     if not any(link.nvlinks for link in all_links):
         yield escaped("No NVLink joins two GPUs directly; those to NVSwitches do not show.")
 
@@ -125,11 +119,11 @@ def _sample(link: LinkStatus, most: int) -> Markup:
     return element("svg", line, class_="sample", aria_hidden="true", width=28, height=12)
 
 
-def _pods(pods: dict[Pod, list[int]]) -> Markup:
+def _pods(pods: Pods) -> Markup:
     return items(
         (
             Markup(
-                f'<b class="letter h{number % HUES}">{letter(number)}</b> '
+                f"{letter_tag(number)} "
                 f"{escaped(namespace)}/<b>{escaped(pod)}</b>: {escaped(gpus_text(gpus))}"
             )
             for number, ((namespace, pod), gpus) in enumerate(pods.items())

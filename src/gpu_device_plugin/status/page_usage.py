@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from gpu_device_plugin.status.model import DeviceStatus, Holder
 from gpu_device_plugin.status.page_html import Markup, escaped, join, tag
-from gpu_device_plugin.status.page_state import Offer
+from gpu_device_plugin.status.page_state import GpuView, Offer
 from gpu_device_plugin.status.page_words import count, numbers
 
 MOST_CELLS = 128
@@ -14,8 +14,18 @@ MOST_CELLS = 128
 LONGEST_ROW = 50
 """Cells of a row."""
 STRIP_WIDTH, WIDEST_CELL = 300, 14
-ROOM = 17_000
+ROOM = 15_400
 """Characters that the lists of holders of a page may have together, so that it stays small."""
+
+
+HUES = 6
+"""Colours of pods; where there are more pods they come again, and the letters tell them apart."""
+
+Pod = tuple[str, str]
+"""Namespace and name."""
+
+Pods = dict[Pod, list[int]]
+"""Pods that hold whole GPUs, each with the indices of those."""
 
 
 def holder_name(holder: Holder) -> Markup:
@@ -28,8 +38,39 @@ def held(device: DeviceStatus) -> int:
     return sum(len(holder.replicas) or 1 for holder in device.holders)
 
 
-def usage(offer: Offer) -> Markup:
-    """How much of a device is in use, and by whom if that is one container."""
+def find_pods(views: Iterable[GpuView]) -> Pods:
+    """The pods that hold whole GPUs, each with the GPUs that it holds, by the first of them."""
+    pods: Pods = {}
+    for view in views:
+        for pod in pods_of(view):
+            pods.setdefault(pod, []).append(view.gpu.index)
+    return pods
+
+
+def pods_of(view: GpuView) -> Iterator[Pod]:
+    """The pods that hold all of a GPU."""
+    for offer in view.as_a_whole:
+        if not offer.device.replicas:
+            yield from dict.fromkeys((h.namespace, h.pod) for h in offer.device.holders)
+
+
+def letter(number: int) -> str:
+    """What stands for a pod in the picture: A, B, …, Z, 27, 28."""
+    return chr(ord("A") + number) if number < 26 else str(number + 1)
+
+
+def letter_tag(number: int) -> Markup:
+    """A pod as the picture shows it."""
+    return Markup(f'<b class="letter h{number % HUES}">{letter(number)}</b>')
+
+
+def usage(offer: Offer, pods: Pods) -> Markup:
+    """How much of a device is in use, and by whom if it is not shared.
+
+    Args:
+        offer: the device.
+        pods: those that the picture of the topology shows, in the order of their letters.
+    """
     device = offer.device
     if offer.resource.in_use is None:
         text = "use not known"
@@ -39,10 +80,15 @@ def usage(offer: Offer) -> Markup:
         return join((strip(device), tag("p", Markup(words))))
     if not device.holders:
         return tag("p", escaped("free"), class_="free")
-    return join(
-        tag("p", Markup(f"{holder_name(holder)} · {escaped(holder.container)}"), class_="held")
-        for holder in device.holders
-    )
+    return join(_holder(holder, list(pods)) for holder in device.holders)
+
+
+def _holder(holder: Holder, pods: Sequence[Pod]) -> Markup:
+    name = f"{holder_name(holder)} · {escaped(holder.container)}"
+    pod = holder.namespace, holder.pod
+    if pod not in pods:
+        return tag("p", Markup(name), class_="held")
+    return tag("p", Markup(f"{letter_tag(pods.index(pod))} {name}"))
 
 
 def strip(device: DeviceStatus) -> Markup:
@@ -57,18 +103,18 @@ def strip(device: DeviceStatus) -> Markup:
     columns = -(-device.replicas // rows)
     cell = min(WIDEST_CELL, STRIP_WIDTH // columns)
     ground = "".join(
-        f"M0 {row}.5h{min(columns, device.replicas - row * columns)}" for row in range(rows)
+        f"M0 {row}h{min(columns, device.replicas - row * columns)}" for row in range(rows)
     )
     drawn = "".join(
-        f"M{start % columns} {start // columns}.5h{end - start}"
+        f"M{start % columns} {start // columns}h{end - start}"
         for start, end in _runs(taken, columns, device.replicas)
     )
     return _strip("strip", (ground, drawn), (columns, rows), (columns * cell, rows * min(cell, 12)))
 
 
 def _bar(share: float) -> Markup:
-    drawn = f"M0 .5h{min(share, 1) * 100:.1f}" if share else ""
-    return _strip("strip bar", ("M0 .5h100", drawn), (100, 1), (STRIP_WIDTH, 12))
+    drawn = f"M0 0h{min(share, 1) * 100:.1f}" if share else ""
+    return _strip("strip bar", ("M0 0h100", drawn), (100, 1), (STRIP_WIDTH, 12))
 
 
 def _strip(
@@ -81,7 +127,8 @@ def _strip(
         Markup(f'<path class="u" d="{drawn}"/>' if drawn else ""),
         class_=style,
         aria_hidden="true",
-        viewBox=f"0 0 {box[0]} {box[1]}",
+        # Lines are drawn along the middles of the rows.
+        viewBox=f"0 -.5 {box[0]} {box[1]}",
         width=pixels[0],
         height=pixels[1],
         preserveAspectRatio="none",

@@ -145,7 +145,8 @@ def _hits(view: GpuView) -> Iterator[_Hit]:
 def _sentence(hits: Sequence[_Hit]) -> str:
     condition, cause = hits[0].condition, hits[0].cause
     gpus = {hit.gpu for hit in hits if not hit.slice}
-    slices = [hit.slice for hit in hits if hit.slice]
+    # 4:9 stands before 4:10.
+    slices = sorted((hit.slice for hit in hits if hit.slice), key=lambda each: (len(each), each))
     subjects, number = list[str](), len(gpus) + len(slices)
     if gpus:
         subjects.append(gpus_text(gpus))
@@ -179,7 +180,7 @@ def _others(status: NodeStatus) -> Iterator[Point]:
             yield Point(Level.WARN, f"Not ready: {reason}")
     yield from _parts(status)
     if status.pods.problem:
-        yield Point(Level.NOTE, f"Who holds what is not known: {status.pods.problem}")
+        yield Point(Level.NOTE, f"Who holds what is not told: {status.pods.problem}")
     if hardware is not None and hardware.gpus and not _is_watched(hardware):
         yield Point(Level.NOTE, f"Health of the GPUs is not watched: {hardware.watch}")
 

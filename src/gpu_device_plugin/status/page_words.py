@@ -19,19 +19,19 @@ def count(number: int, noun: str) -> str:
 
 
 def numbers(values: Iterable[int]) -> str:
-    """``0–3, 6``."""  # noqa: RUF002 - a range has an en dash
-    return ranges(list(values)).replace("-", "–")  # noqa: RUF001 - as above
+    """``0-3, 6``, with a proper dash."""
+    return ranges(list(values)).replace("-", "\N{EN DASH}")
 
 
 def gpus_text(indices: Iterable[int]) -> str:
-    """``GPU 3``, ``GPUs 0–3``."""  # noqa: RUF002 - as above
+    """``GPU 3``, ``GPUs 0-3``."""
     known = sorted(set(indices))
     return f"GPU{'' if len(known) == 1 else 's'} {numbers(known)}"
 
 
 def span(seconds: float) -> str:
     """A duration in at most two units: ``40 s``, ``12 min``, ``3 h 5 min``, ``2 d 4 h``."""
-    whole = int(min(max(seconds, 0.0), LATEST))
+    whole = int(_sane(seconds))
     minutes, hours, days = whole // 60, whole // 3600, whole // DAY
     if not minutes:
         return f"{whole} s"
@@ -64,8 +64,12 @@ def time_tag(moment: float, now: float) -> Markup:
 
 
 def _utc(moment: float) -> time.struct_time:
-    # A time that is no number, or none that a calendar has, is shown as the nearest that is.
-    return time.gmtime(min(max(moment, 0.0), LATEST) if moment == moment else 0)  # noqa: PLR0124
+    return time.gmtime(_sane(moment))
+
+
+def _sane(seconds: float) -> float:
+    """The nearest number that a calendar has; 0 for what is no number."""
+    return min(seconds, LATEST) if seconds > 0 else 0
 
 
 def size(amount: int) -> str:
