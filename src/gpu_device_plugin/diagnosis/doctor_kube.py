@@ -161,8 +161,8 @@ def check_profile(host: Host) -> Outcome:
     find.saw(f"{host.files.outer(directory)}: {', '.join(names) or 'empty'}")
     if value not in names:
         find.fail(
-            f"the label {CONFIG_LABEL} names {one_line(value)!r}, which is none of "
-            f"{', '.join(names) or 'no configurations'}",
+            f"the label {CONFIG_LABEL} names {one_line(value)!r}, and "
+            f"{host.files.outer(directory)} holds {', '.join(names) or 'no configuration'}",
             f"kubectl label node {node_name(host)} --overwrite {CONFIG_LABEL}="
             f"{names[0] if names else 'NAME'}, or add it to the ConfigMap",
         )

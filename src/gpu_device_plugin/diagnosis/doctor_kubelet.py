@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections import defaultdict
 
@@ -170,7 +169,7 @@ def check_rivals(host: Host) -> Outcome:
     found = list(plugin_processes(host))
     serving = defaultdict[str, list[int]](list)
     for process in found:
-        sockets = sorted({os.path.basename(path) for path in process.sockets})
+        sockets = sorted(set(process.sockets))
         find.saw(f"process {process.pid}: {one_line(process.command)}: {', '.join(sockets) or '?'}")
         for name in sockets:
             serving[name].append(process.pid)

@@ -26,6 +26,7 @@ ADVICE: dict[int, tuple[str, ...]] = {
 }
 """What to do about an error of the initialisation, by NVML's number (nvmlReturn_t)."""
 VERSION_MISMATCH = 18
+CANNOT = "NVML cannot be initialised: "
 
 
 def check_nvml(host: Host) -> Outcome:
@@ -63,7 +64,8 @@ def _tell_problem(host: Host, facts: NvmlFacts, find: Findings) -> None:
         )
     elif facts.init_error:
         steps = ADVICE.get(facts.init_code, ("nvidia-smi and dmesg | grep -i nvrm on the node",))
-        find.fail(f"NVML cannot be initialised: {one_line(facts.init_error)}", *steps)
+        text = one_line(facts.init_error.removeprefix(CANNOT))
+        find.fail(CANNOT + text, *steps)
     elif facts.crash:
         find.fail(
             f"NVML crashes whoever asks it: {facts.crash}",
@@ -269,7 +271,7 @@ CHECKS = (
         seconds=NVML_SECONDS,
     ),
     Check(
-        "gpus",
+        "gpu-list",
         Group.GPUS,
         "every GPU can be read, and none is missing",
         "operations.md#troubleshooting-by-symptom",

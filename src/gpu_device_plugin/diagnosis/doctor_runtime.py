@@ -225,7 +225,7 @@ def _has_link(host: Host, path: str) -> bool:
 
 CHECKS = (
     Check(
-        "runtime",
+        "runtime-config",
         Group.RUNTIME,
         "containerd, CRI-O, Docker: NVIDIA's runtime or CDI, as the plugin's strategy needs it",
         "operations.md#troubleshooting-by-symptom",
