@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from support.doctor import NO_LIBRARY, Machine, a_gpu, failures, some_facts, steps, warnings
 
@@ -172,10 +174,10 @@ class TestMig:
         ],
     )
     def test_what_is_wrong_is_told_with_its_step(
-        self, machine: Machine, changes: dict[str, object], text: str, step: str
+        self, machine: Machine, changes: dict[str, Any], text: str, step: str
     ) -> None:
         machine.options = ["--mig-strategy=single"]
-        given = {"mig_current": True, "mig_pending": True, **changes}
+        given: dict[str, Any] = {"mig_current": True, "mig_pending": True, **changes}
         machine.nvml = some_facts(a_gpu(**given))
 
         outcome = machine.check("mig")
@@ -203,7 +205,7 @@ class TestMemory:
         ],
     )
     def test_each_illness_has_its_verdict(
-        self, machine: Machine, changes: dict[str, object], verdict: Verdict, text: str
+        self, machine: Machine, changes: dict[str, Any], verdict: Verdict, text: str
     ) -> None:
         machine.nvml = some_facts(a_gpu(0), a_gpu(1, **changes))
 
