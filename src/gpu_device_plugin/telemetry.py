@@ -109,8 +109,12 @@ class Labelled:
     """A pass of labelling the node is over."""
 
     outcome: Outcome
+    """Refused if the driver is missing, which is tolerated: there is little to label with."""
     seconds: float
     labels: int = 0
+    """How many were published."""
+    pause: float | None = None
+    """Seconds until the next pass; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

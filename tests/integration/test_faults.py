@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from support import nvmlsim
 from support.aio import run
+from support.backends import news
 from support.configs import a_config
 
 from gpu_device_plugin.errors import UserError
@@ -154,7 +155,7 @@ def test_while_watching(tmp_path, monkeypatch, function, error, outcome):
     node.describe(f"fail {function} {ERRORS[error]}")
 
     async def first_news() -> tuple[HealthKind, str | None] | None:
-        async with aclosing(node.backend.health_events(node.truth)) as events:
+        async with aclosing(news(node.backend, node.truth)) as events:
             async for event in events:
                 if event.kind is HealthKind.MONITOR_READY:
                     with node.events.open("a") as file:
@@ -163,7 +164,7 @@ def test_while_watching(tmp_path, monkeypatch, function, error, outcome):
                 return event.kind, event.uuid
         return None
 
-    news = run(first_news())
+    first = run(first_news())
     gpu_1, gpu_3 = node.truth.gpus[1].uuid, node.truth.gpus[3].uuid
     said: dict[tuple[HealthKind, str | None] | None, str] = {
         (HealthKind.XID, gpu_3): "watched",
@@ -171,7 +172,7 @@ def test_while_watching(tmp_path, monkeypatch, function, error, outcome):
         (HealthKind.MONITOR_NOT_STARTED, None): "all unhealthy until it works",
         None: "not watched",
     }
-    assert said[news] == outcome
+    assert said[first] == outcome
 
 
 @pytest.mark.parametrize(("function", "error", "outcome"), cells("While running"))
@@ -185,9 +186,9 @@ def test_while_running(tmp_path, monkeypatch, function, error, outcome):
         else f"fail {function} {ERRORS[error]}"
     )
 
-    async def news() -> list[tuple[HealthKind, str | None]]:
+    async def seen_first() -> list[tuple[HealthKind, str | None]]:
         seen: list[tuple[HealthKind, str | None]] = []
-        async with aclosing(node.backend.health_events(node.truth)) as events:
+        async with aclosing(news(node.backend, node.truth)) as events:
             async for event in events:
                 if event.kind is HealthKind.MONITOR_READY and not seen:
                     with node.events.open("a") as file:
@@ -200,7 +201,7 @@ def test_while_running(tmp_path, monkeypatch, function, error, outcome):
                     return seen
         return seen
 
-    seen = run(asyncio.wait_for(news(), 5))
+    seen = run(asyncio.wait_for(seen_first(), 5))
     if outcome == "told":
         assert seen == [(HealthKind.XID, node.truth.gpus[1].uuid)]
     else:

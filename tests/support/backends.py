@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 
 from gpu_device_plugin.errors import InitError
-from gpu_device_plugin.hardware.model import Gpu, HealthEvent, Inventory, Links
+from gpu_device_plugin.hardware.backend import Backend
+from gpu_device_plugin.hardware.model import Gpu, HealthEvent, HealthKind, Inventory, Links
 
 
 class ToldBackend:
@@ -44,3 +46,11 @@ class ToldBackend:
 
     def is_loadable(self) -> bool:
         return not isinstance(self.inventory, InitError)
+
+
+async def news(backend: Backend, inventory: Inventory) -> AsyncGenerator[HealthEvent, None]:
+    """All events of a backend but signs of life."""
+    async with aclosing(backend.health_events(inventory)) as events:
+        async for event in events:
+            if event.kind is not HealthKind.MONITOR_ALIVE:
+                yield event

@@ -42,8 +42,12 @@ def read_value(option: Option, origin: str, text: str) -> Value:
         value = _READERS[option.kind](text)
     except ValueError as error:
         raise UsageError(f"{origin}: {quote(text)} is {error}", allowed_values(option)) from None
-    if option.ours and option.allowed and value not in option.allowed:
-        raise UsageError(f"{origin}: {quote(text)} is not allowed", allowed_values(option))
+    if option.ours and option.allowed:
+        for item in value if isinstance(value, tuple) else (value,):
+            if item not in option.allowed:
+                raise UsageError(
+                    f"{origin}: {quote(str(item))} is not allowed", allowed_values(option)
+                )
     if option.least and isinstance(value, int) and value and value < option.least:
         raise UsageError(f"{origin}: {quote(text)} is too small", allowed_values(option))
     return value

@@ -95,16 +95,21 @@ class NvmlBackend:
             in_loop(lambda: events.put_nowait(event))
 
         ended = asyncio.Event()
+        failures = list[Exception]()
 
-        def end() -> None:
+        def end(failure: Exception | None) -> None:
+            if failure is not None:
+                failures.append(failure)
             ended.set()
             events.put_nowait(None)
 
         monitor = NvmlMonitor(self._library, inventory, emit)
-        monitor.start(lambda: in_loop(end))
+        monitor.start(lambda failure: in_loop(lambda: end(failure)))
         try:
             while (event := await events.get()) is not None:
                 yield event
+            if failures:
+                raise failures[0]
         finally:
             monitor.stop()
             try:

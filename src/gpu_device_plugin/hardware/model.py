@@ -206,6 +206,9 @@ class HealthKind(StrEnum):
     """A monitor that watched has failed, as it does when a GPU falls off the bus."""
     MONITOR_READY = "monitor-ready"
     """The monitor watches (again)."""
+    MONITOR_ALIVE = "monitor-alive"
+    """The driver has answered the monitor; told every few seconds, from the start, by a monitor
+    that a driver can hold up."""
 
 
 @dataclass(frozen=True, slots=True)

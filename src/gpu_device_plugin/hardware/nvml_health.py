@@ -34,6 +34,9 @@ RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 REGISTER_SECONDS = 30.0
 """Pause before a GPU that could not be put into the event set is tried again."""
 
+ALIVE_SECONDS = 10.0
+"""How often it is told that the driver answers."""
+
 Emit = Callable[[HealthEvent], None]
 
 
@@ -48,15 +51,18 @@ class NvmlMonitor:
         self._watching = False
         self._waited = False
         """Whether a wait has succeeded since the last failure."""
+        self._next_sign = 0.0
 
-    def start(self, ended: Callable[[], object]) -> None:
-        """Begins to watch; calls back, in the thread, when that has ended."""
+    def start(self, ended: Callable[[Exception | None], object]) -> None:
+        """Begins to watch; calls back, in the thread, when that has ended, if so by an error."""
 
         def run() -> None:
+            failure: Exception | None = None
             try:
                 self._run()
-            finally:
-                ended()
+            except Exception as error:  # noqa: BLE001 - handed to whoever waits
+                failure = error
+            ended(failure)
 
         # A daemon, since a driver that never answers must not keep the process from ending.
         threading.Thread(target=run, name="nvml-monitor", daemon=True).start()
@@ -65,9 +71,17 @@ class NvmlMonitor:
         """Asks the thread to end; it does within `WAIT_MS`."""
         self._stop.set()
 
+    def _tell_alive(self) -> None:
+        """The driver is not holding us up."""
+        now = time.monotonic()
+        if now >= self._next_sign:
+            self._next_sign = now + ALIVE_SECONDS
+            self._emit(HealthEvent(HealthKind.MONITOR_ALIVE))
+
     def _run(self) -> None:
         failures = 0
         while not self._stop.is_set():
+            self._tell_alive()
             try:
                 with self._library.session(), ExitStack() as undo:
                     self._watch(undo)
@@ -102,6 +116,7 @@ class NvmlMonitor:
             except pynvml.NVMLError_Timeout:
                 data = None
             self._waited = True
+            self._tell_alive()
             if data is not None:
                 self._handle(data, owners)
             if pending and time.monotonic() >= next_try:

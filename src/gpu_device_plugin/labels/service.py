@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from gpu_device_plugin.config.durations import INFINITE
+from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import Config, GfdFlags
 from gpu_device_plugin.config.validate import Origins, validate_mig_strategy
 from gpu_device_plugin.errors import HardwareError, UserError
@@ -23,7 +24,9 @@ from gpu_device_plugin.labels.compute import make_labels
 from gpu_device_plugin.labels.facts import FactReader
 from gpu_device_plugin.labels.model import Facts, Labels
 from gpu_device_plugin.labels.output import Output
+from gpu_device_plugin.labels.record import LabelRecord
 from gpu_device_plugin.labels.reports import Reports, SaidOnce
+from gpu_device_plugin.telemetry import Labelled, Listener, Outcome, Reloaded, nobody
 from gpu_device_plugin.threads import in_thread
 from gpu_device_plugin.watch.signals import on_signals, run_until
 
@@ -49,6 +52,8 @@ class Work:
     reader: FactReader
     output: Output
     origins: Origins = field(default_factory=dict)
+    loaded: Loaded | None = None
+    """Where the configuration comes from, for whoever looks at it."""
 
     @property
     def flags(self) -> GfdFlags:
@@ -70,6 +75,17 @@ class Pauses:
 
     driver: Backoff = field(default_factory=lambda: Backoff(first=1.0))
     output: Backoff = field(default_factory=Backoff)
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """How a pass has ended."""
+
+    outcome: Outcome
+    labels: int
+    """How many are out."""
+    pause: float | None
+    """Seconds until the next pass; None to wait for a reload."""
 
 
 async def wait_for(event: asyncio.Event, seconds: float | None) -> bool:
@@ -98,6 +114,7 @@ class LabelService:
         clock: Callable[[], float] = time.time,
         wait: Wait = wait_for,
         pauses: Pauses | None = None,
+        tell: Listener = nobody,
     ) -> None:
         """Prepares the service.
 
@@ -107,14 +124,18 @@ class LabelService:
             clock: seconds since 1970.
             wait: waits for an event or so many seconds.
             pauses: before something is tried again.
+            tell: hears what happens.
         """
         self._configure = configure
         self._clock = clock
         self._wait = wait
         self._pauses = pauses or Pauses()
+        self._tell = tell
         self._wake = asyncio.Event()
         self._stop = asyncio.Event()
-        self._work: Work | None = None
+        self.work: Work | None = None
+        """What is being done; None until the configuration has been read."""
+        self.record = LabelRecord(clock)
         self._former: list[Output] = []
         """Places that labels were published to before a reload, and may still be."""
         self._timestamp = 0
@@ -151,15 +172,15 @@ class LabelService:
         work = await in_thread("configure", self._configure)
         self._begin(work)
         while True:
-            pause = await self._pass(work)
+            passed = await self._pass_and_tell(work)
             if work.flags.oneshot:
                 return
-            if await self._wait(self._wake, pause):
+            if await self._wait(self._wake, passed.pause):
                 self._wake.clear()
                 work = await self._reload(work)
 
     def _begin(self, work: Work) -> None:
-        self._work = work
+        self.work = work
         self._timestamp = int(self._clock())
         self._said_once.forget()
 
@@ -170,38 +191,62 @@ class LabelService:
         except UserError as error:
             log.error("%s", error)
             log.error("the last good configuration stays in force")
+            self.record.reload_problem = str(error)
+            self._tell(Reloaded(Outcome.FAILED, str(error)))
             return work
         await work.output.close()
         if work.output.place != fresh.output.place:
             self._former.append(work.output)
             self._has_published = False
+            self.record.move()
+        self.record.reload_problem = ""
         self._begin(fresh)
+        self._tell(Reloaded(Outcome.OK))
         return fresh
 
     async def _end(self) -> None:
         """Takes away what has to go at the end of the program."""
-        for output in [*self._former, *((self._work.output,) if self._work else ())]:
+        for output in [*self._former, *((self.work.output,) if self.work else ())]:
             await output.withdraw()
             await output.close()
 
-    async def _pass(self, work: Work) -> float | None:
-        """Labels the node once; returns the seconds until it should be done again."""
+    async def _pass_and_tell(self, work: Work) -> Passed:
+        """Labels the node once, and tells how that ended, be it by an error."""
+        began = time.perf_counter()
+        try:
+            passed = await self._pass(work)
+        except Exception:
+            self._tell(Labelled(Outcome.FAILED, time.perf_counter() - began))
+            raise
+        seconds = time.perf_counter() - began
+        pause = None if work.flags.oneshot else passed.pause
+        self._tell(Labelled(passed.outcome, seconds, passed.labels, pause))
+        return passed
+
+    async def _pass(self, work: Work) -> Passed:
+        """Labels the node once."""
         timestamp = None if work.flags.no_timestamp else self._timestamp
+        self.record.ask()
         facts = await in_thread("read", lambda: work.reader.read(timestamp))
         if facts.node.has_devices:
             validate_mig_strategy(work.config, work.origins)
         labels = make_labels(work.config, facts)
         self._reports.update(_told(labels, facts))
+        self.record.take(facts.driver_problem, labels.failures())
         retry = await self._publish(work, labels)
         if work.flags.oneshot:
             _require_complete(labels)
         if retry is not None:
-            return retry
+            return Passed(Outcome.FAILED, 0, retry)
+        published = len(labels.published())
         if facts.driver_problem:
             pause = self._pauses.driver.next()
-            return pause if work.interval is None else min(pause, work.interval)
+            if work.interval is not None:
+                pause = min(pause, work.interval)
+            return Passed(Outcome.REFUSED, published, pause)
         self._pauses.driver.reset()
-        return work.interval
+        outcome = Outcome.FAILED if labels.failures() else Outcome.OK
+        return Passed(outcome, published, work.interval)
 
     async def _publish(self, work: Work, labels: Labels) -> float | None:
         """Publishes the labels; returns seconds until the next attempt, None if it succeeded."""
@@ -217,6 +262,7 @@ class LabelService:
                 await self._wait(self._stop, pause)
             else:
                 await self._published(work, len(labels.labels), changed=changed)
+                self.record.publish(labels.published())
                 return None
 
     def _pause_after(self, work: Work, error: UserError, elapsed: float) -> float:
@@ -231,7 +277,7 @@ class LabelService:
         pause = self._pauses.output.next(error.retry_after if isinstance(error, ApiError) else 0)
         if str(error) != self._output_problem:
             log.warning("%s; trying again", error)
-        self._output_problem = str(error)
+        self._output_problem = self.record.output_problem = str(error)
         return pause
 
     async def _published(self, work: Work, count: int, *, changed: bool) -> None:

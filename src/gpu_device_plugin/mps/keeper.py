@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from gpu_device_plugin.mps.daemon import MpsDaemon, StartFailed, Surroundings
 from gpu_device_plugin.mps.plan import DaemonSpec
+from gpu_device_plugin.telemetry import DaemonStarted, Listener, Outcome, nobody
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ class DaemonKeeper:
         *,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        tell: Listener = nobody,
     ) -> None:
         """Prepares a daemon.
 
@@ -39,14 +41,18 @@ class DaemonKeeper:
             changed: called whenever `is_up` has changed.
             clock: seconds that go on steadily.
             pause: waits for so many seconds.
+            tell: hears of each attempt to start it.
         """
         self.spec = spec
         self.is_up = False
         """Whether the daemon runs, as far as is known, with its limits."""
+        self.problem = ""
+        """Why it does not run; empty if it does, and before the first attempt has ended."""
         self._daemon = MpsDaemon(spec, around)
         self._changed = changed
         self._clock = clock
         self._pause = pause
+        self._tell = tell
         self._failures = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -68,26 +74,38 @@ class DaemonKeeper:
             self.is_up = now
             self._changed()
 
+    async def _start(self) -> None:
+        """Starts the daemon, and tells whether that went well."""
+        try:
+            await self._daemon.start()
+        except Exception:
+            self._tell(DaemonStarted(self.spec.resource, Outcome.FAILED))
+            raise
+        self.problem = ""
+        self._tell(DaemonStarted(self.spec.resource, Outcome.OK))
+
     async def _run(self) -> None:
         while True:
             try:
-                await self._daemon.start()
+                await self._start()
                 since = self._clock()
                 self._set_up(True)
                 await self._daemon.wait_for_death()
                 self._set_up(False)
                 if self._clock() - since >= STEADY_SECONDS:
                     self._failures = 0
-                problem = f"the MPS daemon has died pid={self._daemon.pid}"
+                self.problem = f"the MPS daemon has died pid={self._daemon.pid}"
             except StartFailed as error:
-                problem = f"the MPS daemon cannot be started: {error}"
+                self.problem = f"the MPS daemon cannot be started: {error}"
             except Exception:
                 log.exception("keeping the MPS daemon failed resource=%s", self.spec.resource)
                 self._set_up(False)
-                problem = "see above"
+                self.problem = "keeping the MPS daemon failed by an error; the log has it"
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self._failures, 16))
             self._failures += 1
-            log.error("resource=%s %s; next attempt in %g s", self.spec.resource, problem, pause)
+            log.error(
+                "resource=%s %s; next attempt in %g s", self.spec.resource, self.problem, pause
+            )
             for trouble in await self._daemon.stop():
                 log.error("resource=%s %s", self.spec.resource, trouble)
             await self._pause(pause)

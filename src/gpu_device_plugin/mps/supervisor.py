@@ -13,6 +13,7 @@ from gpu_device_plugin.mps.keeper import DaemonKeeper
 from gpu_device_plugin.mps.names import ready_file, touch
 from gpu_device_plugin.mps.plan import DaemonSpec
 from gpu_device_plugin.mps.remains import repair, withdraw
+from gpu_device_plugin.telemetry import Listener, Outcome, Reloaded, nobody
 from gpu_device_plugin.threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -30,24 +31,48 @@ class Wanted:
     """Why that is not known yet, though waiting is allowed; empty if it is."""
 
 
+@dataclass(frozen=True, slots=True)
+class DaemonState:
+    """How a daemon is doing."""
+
+    resource: str
+    is_up: bool
+    """Whether it runs with its limits."""
+    problem: str
+    """Why it does not; empty if it does, or is being started for the first time."""
+
+
 class MpsSupervisor:
     """Runs the daemons of a node until it is told to stop."""
 
-    def __init__(self, read: Callable[[], Wanted], around: Surroundings) -> None:
+    def __init__(
+        self, read: Callable[[], Wanted], around: Surroundings, tell: Listener = nobody
+    ) -> None:
         """Prepares.
 
         Args:
             read: reads configuration and hardware; may block, raises UserError.
             around: what the daemons need.
+            tell: hears what happens.
         """
         self._read = read
+        self._tell = tell
         self._around = around
         self._wake = asyncio.Event()
         self._stop = asyncio.Event()
         self._reload = False
-        self._problem = ""
-        self._is_ready = False
+        self.problem = ""
+        """Why it is not known which daemons are needed; empty if it is."""
+        self.is_ready = False
+        """Whether every daemon that is needed runs, as the file `.ready` tells."""
         self._keepers = dict[str, DaemonKeeper]()
+
+    def observe(self) -> tuple[DaemonState, ...]:
+        """How each daemon that is wanted is doing."""
+        return tuple(
+            DaemonState(keeper.spec.resource, keeper.is_up, keeper.problem)
+            for keeper in self._keepers.values()
+        )
 
     def stop(self) -> None:
         """Lets `run` end."""
@@ -98,7 +123,7 @@ class MpsSupervisor:
     async def _wait(self) -> None:
         """Waits for news; while the driver cannot be used, not for long."""
         try:
-            async with asyncio.timeout(DRIVER_RETRY_SECONDS if self._problem else None):
+            async with asyncio.timeout(DRIVER_RETRY_SECONDS if self.problem else None):
                 await self._wake.wait()
         except TimeoutError:
             self._reload = True
@@ -110,24 +135,30 @@ class MpsSupervisor:
         except UserError as error:
             log.error("%s", error)
             log.error("the last good configuration stays in force")
+            self._tell(Reloaded(Outcome.FAILED, str(error)))
             return
+        # While the driver is waited for, nothing new has come of another attempt.
+        is_news = not wanted.problem or wanted.problem != self.problem
         if wanted.problem and self._keepers:
             log.error("%s; the daemons go on as they are", wanted.problem)
-            return
-        await self._apply(wanted)
+        else:
+            await self._apply(wanted)
+        if is_news:
+            outcome = Outcome.FAILED if wanted.problem else Outcome.OK
+            self._tell(Reloaded(outcome, wanted.problem))
 
     async def _apply(self, wanted: Wanted) -> None:
         """Ends the daemons that are not wanted any more, then starts those that are new.
 
         One that is wanted as it is goes on, and so do its clients.
         """
-        if wanted.problem and wanted.problem != self._problem:
+        if wanted.problem and wanted.problem != self.problem:
             log.warning(
                 "%s; waiting, as failOnInitError is false: next attempt every %g s",
                 wanted.problem,
                 DRIVER_RETRY_SECONDS,
             )
-        self._problem = wanted.problem
+        self.problem = wanted.problem
         specs = {spec.resource: spec for spec in wanted.daemons}
         ended = [k for k in self._keepers.values() if specs.get(k.spec.resource) != k.spec]
         if ended or specs.keys() - self._keepers.keys():
@@ -142,7 +173,8 @@ class MpsSupervisor:
                 continue
             for warning in spec.warnings:
                 log.warning("resource=%s %s", name, warning)
-            keeper = self._keepers[name] = DaemonKeeper(spec, self._around, self._wake.set)
+            keeper = DaemonKeeper(spec, self._around, self._wake.set, tell=self._tell)
+            self._keepers[name] = keeper
             keeper.start()
         if not specs and not wanted.problem:
             log.info("no MPS daemon is needed: waiting for a signal")
@@ -158,10 +190,10 @@ class MpsSupervisor:
         Raises:
             ConfigError: the file cannot be made.
         """
-        ready = not self._problem and all(k.is_up for k in self._keepers.values())
+        ready = not self.problem and all(k.is_up for k in self._keepers.values())
         if not ready:
             self._withdraw_readiness()
-        elif not self._is_ready:
+        elif not self.is_ready:
             path = ready_file(self._around.root)
             try:
                 touch(path)
@@ -170,11 +202,11 @@ class MpsSupervisor:
                     f"{path} cannot be made: {error.strerror}",
                     "mount the directory of --mps-root there, writable",
                 ) from None
-            self._is_ready = True
+            self.is_ready = True
             log.info("ready")
 
     def _withdraw_readiness(self) -> None:
-        if self._is_ready:
+        if self.is_ready:
             log.info("not ready any more")
-        self._is_ready = False
+        self.is_ready = False
         withdraw(ready_file(self._around.root))

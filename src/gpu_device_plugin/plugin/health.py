@@ -29,6 +29,10 @@ TOLD_SECONDS = 0.05
 HAND_OVER_SECONDS = 5.0
 """Longest time for which a new monitor is waited for before the former one ends."""
 
+SILENCE_SECONDS = 60.0
+"""How long a driver may take to answer the monitor; to initialise eight GPUs that no persistence
+daemon keeps initialised takes it half of that."""
+
 Clock = Callable[[], float]
 
 
@@ -42,6 +46,8 @@ class WatchState(StrEnum):
     BLIND = "the driver reports nothing"
     """The monitor tries again and again."""
     WATCHING = "watching"
+    HELD = "the driver does not answer"
+    """The monitor's thread is in a call of the driver that does not come back."""
     FAILED = "failed"
     """The monitor has ended by an error of the program."""
 
@@ -49,9 +55,17 @@ class WatchState(StrEnum):
 class HealthWatch:
     """Marks devices on boards as events come; the boards may be exchanged meanwhile."""
 
-    def __init__(self, clock: Clock = time.time, tell: Listener = nobody) -> None:
+    def __init__(
+        self,
+        clock: Clock = time.time,
+        tell: Listener = nobody,
+        steady: Clock = time.monotonic,
+    ) -> None:
         self._clock = clock
         self._tell = tell
+        self._steady = steady
+        self._last_sign: float | None = None
+        """When the monitor was last heard of; None for one that gives no signs of life."""
         self._policy = HealthPolicy()
         self._boards: tuple[DeviceBoard, ...] = ()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
@@ -70,6 +84,8 @@ class HealthWatch:
             return WatchState.OFF
         if self._tasks[0].done():
             return WatchState.SILENT
+        if self._last_sign is not None and self._steady() - self._last_sign > SILENCE_SECONDS:
+            return WatchState.HELD
         if self.is_monitoring:
             return WatchState.WATCHING
         return WatchState.BLIND if self._is_blind else WatchState.STARTING
@@ -118,6 +134,7 @@ class HealthWatch:
             await self.stop()
             return
         self._has_failed = False
+        self._last_sign = None
         former, ready = self._tasks, asyncio.Event()
         self._tasks = self._begin(backend, inventory, ready)
         try:
@@ -153,6 +170,9 @@ class HealthWatch:
         try:
             async with aclosing(backend.health_events(inventory)) as events:
                 async for event in events:
+                    if event.kind is HealthKind.MONITOR_ALIVE:
+                        self._last_sign = self._steady()
+                        continue
                     ready.set()
                     await self._first_lists()
                     if self._apply(event):

@@ -159,6 +159,7 @@ class ServedResource:
             except Exception:
                 log.exception("serving failed resource=%s", self.name)
                 self.state = State.FAILED
+                self._tell(Registered(self.name, Outcome.FAILED))
                 pause = failed.next()
             await self._server.stop()
             await asyncio.sleep(pause)

@@ -8,6 +8,8 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from gpu_device_plugin import __version__
 from gpu_device_plugin.config.grammar import Parsed
@@ -17,12 +19,17 @@ from gpu_device_plugin.errors import UsageError
 from gpu_device_plugin.kube.access import load_access
 from gpu_device_plugin.kube.client import KubeClient
 from gpu_device_plugin.programs.common import run_program
+from gpu_device_plugin.programs.listening import NoPort, Port, prepare_port
+from gpu_device_plugin.telemetry import Listener, nobody
 from gpu_device_plugin.watch.directories import DirectoryWatch
 from gpu_device_plugin.watch.follow import ProfileFollower, Target
 from gpu_device_plugin.watch.node_label import follow_node
 from gpu_device_plugin.watch.processes import Signaller
 from gpu_device_plugin.watch.profiles import ProfileRules
 from gpu_device_plugin.watch.signals import on_signals
+
+if TYPE_CHECKING:
+    from gpu_device_plugin.status.reporter import Reporter
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +47,9 @@ def work(parsed: Parsed) -> None:
     """
     validate_manager(parsed)
     log.info("starting config-manager v%s", __version__)
-    number = asyncio.run(follow(parsed))
+    # Who applies the configuration once is gone before anybody could ask.
+    port = NoPort() if parsed.flag("oneshot") else prepare_port(parsed)
+    number = asyncio.run(follow(parsed, port))
     if number is not None:
         # Ends by the signal, as the original does; only as the first process of a container,
         # which the kernel spares, it has to end by itself.
@@ -49,8 +58,8 @@ def work(parsed: Parsed) -> None:
         sys.exit(128 + number)
 
 
-async def follow(parsed: Parsed) -> signal.Signals | None:
-    """Does the work; returns the signal that ended it."""
+async def follow(parsed: Parsed, port: Port) -> signal.Signals | None:
+    """Does the work, looked at through a port; returns the signal that ended it."""
     numbers = list[signal.Signals]()
     stop = asyncio.Event()
 
@@ -59,10 +68,13 @@ async def follow(parsed: Parsed) -> signal.Signals | None:
         stop.set()
 
     on_signals(stop=end)
-    follower = make_follower(parsed)
+    follower = make_follower(parsed, port.tell)
     access = load_access(parsed.text("kubeconfig"))
     watch = DirectoryWatch([parsed.text("config-file-srcdir")], follower.wake.set)
-    async with KubeClient(access, program="config-manager") as client:
+    async with (
+        port.open(lambda reporter: describe(follower, reporter)),
+        KubeClient(access, program="config-manager") as client,
+    ):
         nodes = follow_node(client, parsed.text("node-name"))
         run = follower.run_once if parsed.flag("oneshot") else follower.run
         tasks = [
@@ -88,7 +100,16 @@ async def wait_for(event: asyncio.Event) -> None:
     await event.wait()
 
 
-def make_follower(parsed: Parsed) -> ProfileFollower:
+def describe(follower: ProfileFollower, reporter: Reporter) -> None:
+    """Tells a reporter where it learns how following is going."""
+    from gpu_device_plugin.status import of_profiles  # noqa: PLC0415 - only for the port
+
+    reporter.profile = lambda: follower.profile
+    reporter.configuration = partial(of_profiles.profile_configuration, follower)
+    reporter.ready = partial(of_profiles.profile_readiness, follower)
+
+
+def make_follower(parsed: Parsed, tell: Listener = nobody) -> ProfileFollower:
     """Puts together what the options say; raises UsageError for a signal that is none."""
     validate = None
     if parsed.flag("validate-config"):
@@ -101,9 +122,8 @@ def make_follower(parsed: Parsed) -> ProfileFollower:
         default=parsed.text("default-config"),
         fallbacks=parsed.strings("fallback-strategies"),
     )
-    return ProfileFollower(
-        rules, Target(parsed.text("config-file-dst"), make_signaller(parsed)), validate
-    )
+    target = Target(parsed.text("config-file-dst"), make_signaller(parsed))
+    return ProfileFollower(rules, target, validate, tell=tell)
 
 
 def make_signaller(parsed: Parsed) -> Signaller | None:

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gpu_device_plugin import __version__
 from gpu_device_plugin.config.grammar import Parsed
@@ -21,6 +22,10 @@ from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
 from gpu_device_plugin.plugin.node import NodeReader
 from gpu_device_plugin.plugin.supervisor import Supervisor
 from gpu_device_plugin.programs.common import load_with_origins, run_program
+from gpu_device_plugin.programs.listening import prepare_port
+
+if TYPE_CHECKING:
+    from gpu_device_plugin.status.reporter import Reporter
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +45,7 @@ def serve(parsed: Parsed) -> None:
     kubelet = KubeletSocket(parsed.text("kubelet-socket"))
     directory = parsed.text("plugin-directory")
     _check_directories(kubelet, directory)
+    port = prepare_port(parsed)
     reader = NodeReader(
         load_config=lambda: load_with_origins(parsed),
         open_backend=lambda config: open_backend(parsed, config),
@@ -50,12 +56,19 @@ def serve(parsed: Parsed) -> None:
     )
 
     async def supervise() -> None:
-        await Supervisor(
+        supervisor = Supervisor(
             reader,
             kubelet,
             socket_directory=directory,
             rescan_seconds=parsed.integer("rescan-interval") / 1e9,
-        ).run()
+            tell=port.tell,
+        )
+
+        def describe(reporter: Reporter) -> None:
+            reporter.observe = supervisor.observe
+
+        async with port.open(describe):
+            await supervisor.run()
 
     asyncio.run(supervise())
 

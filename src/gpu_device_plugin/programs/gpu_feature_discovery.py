@@ -6,6 +6,8 @@ import asyncio
 import logging
 import sys
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from gpu_device_plugin import __version__
 from gpu_device_plugin.config.durations import INFINITE
@@ -19,6 +21,10 @@ from gpu_device_plugin.labels.facts import FactReader
 from gpu_device_plugin.labels.output import FileOutput, Output, StreamOutput
 from gpu_device_plugin.labels.service import LabelService, Work
 from gpu_device_plugin.programs.common import load_with_origins, run_program
+from gpu_device_plugin.programs.listening import prepare_port
+
+if TYPE_CHECKING:
+    from gpu_device_plugin.status.reporter import Reporter
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +42,23 @@ def label(parsed: Parsed) -> None:
     """
     log.info("starting gpu-feature-discovery v%s", __version__)
 
+    port = prepare_port(parsed)
+
     async def serve() -> None:
-        await LabelService(lambda: set_up(parsed)).run()
+        service = LabelService(lambda: set_up(parsed), tell=port.tell)
+        async with port.open(lambda reporter: describe(service, reporter)):
+            await service.run()
 
     asyncio.run(serve())
+
+
+def describe(service: LabelService, reporter: Reporter) -> None:
+    """Tells a reporter where it learns how labelling is going."""
+    from gpu_device_plugin.status import of_labels  # noqa: PLC0415 - only for the port
+
+    reporter.labelling = partial(of_labels.labelling, service)
+    reporter.configuration = partial(of_labels.labels_configuration, service)
+    reporter.ready = partial(of_labels.labels_readiness, service)
 
 
 def set_up(parsed: Parsed) -> Work:
@@ -52,7 +71,9 @@ def set_up(parsed: Parsed) -> Work:
     config = loaded.config
     validate_labels(config, parsed, loaded.origins)
     log.info("running with configuration:\n%s", render(config))
-    return Work(config, make_reader(parsed, config), make_output(parsed, config), loaded.origins)
+    return Work(
+        config, make_reader(parsed, config), make_output(parsed, config), loaded.origins, loaded
+    )
 
 
 def make_reader(parsed: Parsed, config: Config) -> FactReader:

@@ -7,6 +7,8 @@ import logging
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from gpu_device_plugin import __version__
 from gpu_device_plugin.config.grammar import Parsed
@@ -24,7 +26,11 @@ from gpu_device_plugin.mps.node import DaemonReader
 from gpu_device_plugin.mps.supervisor import MpsSupervisor
 from gpu_device_plugin.mps.tool import ControlTool
 from gpu_device_plugin.programs.common import load_config, run_program
+from gpu_device_plugin.programs.listening import prepare_port
 from gpu_device_plugin.watch.signals import on_signals
+
+if TYPE_CHECKING:
+    from gpu_device_plugin.status.reporter import Reporter
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +52,7 @@ def serve(parsed: Parsed) -> None:
 
         mount_shm(MPS_ROOT)
         return
+    port = prepare_port(parsed)
     reader = DaemonReader(
         load_config=lambda: load_config(parsed),
         open_backend=lambda config: open_backend(parsed, config),
@@ -53,7 +60,7 @@ def serve(parsed: Parsed) -> None:
     around = Surroundings(MPS_ROOT, control_tool(parsed), compute_modes(parsed))
 
     async def supervise() -> None:
-        supervisor = MpsSupervisor(reader.read, around)
+        supervisor = MpsSupervisor(reader.read, around, port.tell)
 
         def stop(number: signal.Signals) -> None:
             log.info("%s: shutting down", number.name)
@@ -64,9 +71,18 @@ def serve(parsed: Parsed) -> None:
             supervisor.reload()
 
         on_signals(stop=stop, reload=reload)
-        await supervisor.run()
+        async with port.open(lambda reporter: describe(supervisor, reporter)):
+            await supervisor.run()
 
     asyncio.run(supervise())
+
+
+def describe(supervisor: MpsSupervisor, reporter: Reporter) -> None:
+    """Tells a reporter where it learns how the daemons are doing."""
+    from gpu_device_plugin.status import of_mps  # noqa: PLC0415 - only for the port
+
+    reporter.mps = partial(of_mps.mps_daemons, supervisor)
+    reporter.ready = partial(of_mps.mps_readiness, supervisor)
 
 
 def open_backend(parsed: Parsed, config: Config) -> Backend:

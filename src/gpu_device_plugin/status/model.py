@@ -175,7 +175,8 @@ class Configuration:
     profile: str
     """The name of the configuration that the node's label has chosen, where somebody follows it."""
     hash: str
-    """The first 16 digits of the SHA-256 of the merged configuration as the log prints it."""
+    """The first 16 digits of the SHA-256 of the merged configuration as the log prints it; empty
+    in a program that does not read it."""
     settings: tuple[Setting, ...] = ()
     warnings: tuple[str, ...] = ()
     reload: Reloading | None = None

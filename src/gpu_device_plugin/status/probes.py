@@ -2,6 +2,10 @@
 
 Whoever gets an answer knows that the event loop turns. A kubelet that restarts, a broken GPU and
 a bad configuration never make the plugin count as dead: a new process would change nothing.
+
+Nor does a driver that does not answer. A thread that the driver holds in the kernel cannot be
+ended, so the container could not be stopped, and the next one would be held up at its start, by
+then without serving anybody. It is a reason not to be ready.
 """
 
 from __future__ import annotations
@@ -53,6 +57,8 @@ def _lacks(seen: Observation) -> Iterator[str]:
         yield f"the new configuration cannot be used: {last.error}"
     if seen.watch is WatchState.BLIND:
         yield "the health of the GPUs is not watched"
+    if seen.watch is WatchState.HELD:
+        yield "the driver does not answer: the health of the GPUs is not watched"
     for observed in seen.resources:
         name, state = observed.resource.name, observed.state
         if state not in {State.REGISTERED, State.UNREGISTERED}:

@@ -29,12 +29,21 @@ def describe_configuration(
     return Configuration(
         file=loaded.file,
         profile=profile,
-        hash=hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS],
+        hash=_digest(text),
         settings=tuple(_settings(loaded, json.loads(text))),
         warnings=tuple(str(warning) for warning in loaded.warnings),
         reload=reload,
         problem=problem,
     )
+
+
+def configuration_hash(loaded: Loaded) -> str:
+    """What tells whether two programs were told the same (`Configuration.hash`)."""
+    return _digest(render(loaded.config))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:HASH_DIGITS]
 
 
 def _settings(loaded: Loaded, values: dict[str, Any]) -> Iterator[Setting]:

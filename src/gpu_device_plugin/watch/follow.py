@@ -16,10 +16,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from gpu_device_plugin.errors import ConfigError, UserError
+from gpu_device_plugin.telemetry import Listener, Outcome, ProfileApplied, nobody
 from gpu_device_plugin.watch.links import is_usable, leads_to, replace_link
 from gpu_device_plugin.watch.node_label import NodeLabel
 from gpu_device_plugin.watch.processes import Signaller, boot_time
-from gpu_device_plugin.watch.profiles import Profile, ProfileError, ProfileRules, read_contents
+from gpu_device_plugin.watch.profiles import (
+    EMPTY,
+    Profile,
+    ProfileError,
+    ProfileRules,
+    read_contents,
+)
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +62,7 @@ class ProfileFollower:
         target: Target,
         validate: Validate | None = None,
         clock: Callable[[], float] = boot_time,
+        tell: Listener = nobody,
     ) -> None:
         """Prepares; `label` is to be fed by a task of its own.
 
@@ -63,6 +71,7 @@ class ProfileFollower:
             target: what is kept up to date.
             validate: looks at a configuration before it is linked, or its change is told.
             clock: as `boot_time`.
+            tell: hears what has come of a change.
         """
         self.wake = asyncio.Event()
         """To be set when the label or the directory may have changed."""
@@ -77,7 +86,31 @@ class ProfileFollower:
         """Path and contents that were validated last, and what is wrong with them."""
         self._untold: float | None = None
         """When something was changed that nobody was told of yet."""
-        self._problem = ""
+        self.problem = ""
+        """Why the configuration that applies is not in its place; empty if it is."""
+        self._listener = tell
+        self._is_news = False
+        """Whether something has changed that the listener was not told of yet."""
+        self._told_problem = ""
+
+    @property
+    def link(self) -> str:
+        """Path of the link that is kept."""
+        return self._target.link
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether a configuration is in its place, and its contents are known."""
+        return self._contents is not None and is_usable(self._target.link)
+
+    @property
+    def profile(self) -> str:
+        """Name of the configuration that is linked; empty for none, and for the empty one."""
+        try:
+            path = os.readlink(self._target.link)
+        except OSError:
+            return ""
+        return "" if path == EMPTY else os.path.basename(path)
 
     async def run_once(self) -> None:
         """Applies the configuration of this moment.
@@ -127,15 +160,26 @@ class ProfileFollower:
                 step()
             except (ConfigError, SignalFailed) as error:
                 problems.append(error)
+        self._announce(" / ".join(map(str, problems)))
         return problems
+
+    def _announce(self, problem: str) -> None:
+        """Tells the listener once of each change, and once of each problem."""
+        if problem and problem != self._told_problem:
+            wanted = self.label.value or self.profile
+            self._listener(ProfileApplied(wanted, Outcome.FAILED, problem))
+        elif not problem and (self._is_news or self._told_problem):
+            self._listener(ProfileApplied(self.profile, Outcome.OK))
+            self._is_news = False
+        self._told_problem = problem
 
     def _report(self, problem: str) -> None:
         """Logs a problem when it begins or changes, not every time it is met."""
-        if problem and problem != self._problem:
+        if problem and problem != self.problem:
             log.error("%s; tried again with every change", problem)
-        elif self._problem and not problem:
+        elif self.problem and not problem:
             log.info("the problem is over")
-        self._problem = problem
+        self.problem = problem
 
     def _follow_label(self) -> None:
         """Links what applies; raises ConfigError, and leaves what there is, if it cannot be had."""
@@ -171,7 +215,7 @@ class ProfileFollower:
             ) from None
         log.info("linked %s -> %s label=%r", link, profile.path, self.label.value or "")
         self._contents = read_contents(profile.path)
-        self._untold = self._clock()
+        self._note_change()
 
     def _follow_contents(self) -> None:
         """Notes changed contents; raises ConfigError if they cannot be used."""
@@ -182,8 +226,12 @@ class ProfileFollower:
         if self._contents is not None:
             self._judge(link)
             log.info("the contents of %s have changed", os.path.realpath(link))
-            self._untold = self._clock()
+            self._note_change()
         self._contents = contents
+
+    def _note_change(self) -> None:
+        self._untold = self._clock()
+        self._is_news = True
 
     def _judge(self, path: str) -> None:
         """Raises ConfigError if validation is wanted and finds something; looks once only."""

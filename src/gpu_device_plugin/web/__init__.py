@@ -1,1 +1,1 @@
-"""HTTP/1.1 for probes, metrics and the status page: GET only, small and strict."""
+"""A small HTTP/1.1 server: answers GET on a few paths, within strict limits."""

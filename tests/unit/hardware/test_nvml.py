@@ -9,6 +9,7 @@ from dataclasses import replace
 import pynvml
 import pytest
 from support.aio import run
+from support.backends import news
 
 from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware import nvml_health, nvml_read
@@ -179,7 +180,7 @@ def watch(made, lines: list[str], count: int) -> list[HealthEvent]:
     async def work() -> list[HealthEvent]:
         inventory = await asyncio.to_thread(made.backend.read)
         seen = []
-        async with aclosing(made.backend.health_events(inventory)) as events:
+        async with aclosing(news(made.backend, inventory)) as events:
             async for event in events:
                 if event.kind is HealthKind.MONITOR_READY and lines:
                     made.happen(*lines)
@@ -238,7 +239,7 @@ def test_a_gpu_that_can_be_registered_later_is_told_and_watched(node, monkeypatc
     async def work():
         inventory = await asyncio.to_thread(made.backend.read)
         seen = []
-        async with aclosing(made.backend.health_events(inventory)) as events:
+        async with aclosing(news(made.backend, inventory)) as events:
             async for event in events:
                 seen.append((event.kind, event.uuid))
                 if event.kind is HealthKind.MONITORABLE:
@@ -279,7 +280,7 @@ def test_a_monitor_that_cannot_start_is_told_and_tried_again(node):
     async def work() -> list[HealthKind]:
         inventory = await asyncio.to_thread(made.backend.read)
         kinds = []
-        async with aclosing(made.backend.health_events(inventory)) as events:
+        async with aclosing(news(made.backend, inventory)) as events:
             async for event in events:
                 kinds.append(event.kind)
                 made.describe()
@@ -288,6 +289,41 @@ def test_a_monitor_that_cannot_start_is_told_and_tried_again(node):
         return kinds
 
     assert run(work()) == [HealthKind.MONITOR_NOT_STARTED, HealthKind.MONITOR_READY]
+
+
+def test_a_monitor_gives_signs_of_life_as_long_as_the_driver_answers(node, monkeypatch):
+    monkeypatch.setattr(nvml_health, "ALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(nvml_health, "WAIT_MS", 1)
+    made = node("t4x4")
+
+    async def work() -> list[HealthKind]:
+        inventory = await asyncio.to_thread(made.backend.read)
+        kinds = []
+        async with aclosing(made.backend.health_events(inventory)) as events:
+            async for event in events:
+                kinds.append(event.kind)
+                if len(kinds) == 4:
+                    break
+        return kinds
+
+    alive, ready = HealthKind.MONITOR_ALIVE, HealthKind.MONITOR_READY
+    assert run(work()) == [alive, ready, alive, alive]
+
+
+def test_an_error_in_the_monitors_thread_is_handed_to_whoever_watches(node, monkeypatch):
+    def broken(*_: object) -> None:
+        raise LookupError("broken")
+
+    monkeypatch.setattr(pynvml, "nvmlEventSetCreate", broken)
+    made = node("t4x4")
+
+    async def work() -> None:
+        inventory = await asyncio.to_thread(made.backend.read)
+        async with aclosing(news(made.backend, inventory)) as events:
+            await anext(events)
+
+    with pytest.raises(LookupError, match="broken"):
+        run(work())
 
 
 def test_wsl_reports_no_events(node):

@@ -14,7 +14,12 @@ from support.inventories import a_node
 from gpu_device_plugin.hardware.model import HealthEvent, HealthKind
 from gpu_device_plugin.plugin import health as module
 from gpu_device_plugin.plugin.board import DeviceBoard
-from gpu_device_plugin.plugin.health import HealthWatch, apply_event
+from gpu_device_plugin.plugin.health import (
+    SILENCE_SECONDS,
+    HealthWatch,
+    WatchState,
+    apply_event,
+)
 from gpu_device_plugin.resources.health import HealthPolicy
 from gpu_device_plugin.resources.model import Device, Resource
 
@@ -86,6 +91,47 @@ def test_each_change_is_a_list_of_its_own_for_whoever_reads():
         await watch.stop()
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
+
+    run(work())
+
+
+def test_a_driver_that_holds_the_monitor_up_is_noticed_and_changes_nothing_else():
+    async def work():
+        now = 1000.0
+        backend, board = ToldBackend(a_node(2)), a_board()
+        watch = HealthWatch(steady=lambda: now)
+        watch.show_on([board], HealthPolicy())
+        backend.queue.put_nowait(HealthEvent(HealthKind.MONITOR_ALIVE))
+        taking = asyncio.create_task(watch.take(backend, a_node(2)))
+        await until(lambda: watch._last_sign is not None)
+        states = [watch.state]
+        now += SILENCE_SECONDS + 1
+        states.append(watch.state)
+        assert states == [WatchState.STARTING, WatchState.HELD]
+        backend.queue.put_nowait(HealthEvent(HealthKind.MONITOR_ALIVE))
+        backend.queue.put_nowait(READY)
+        await until(lambda: watch.state is WatchState.WATCHING)
+        now += SILENCE_SECONDS + 1
+        states.append(watch.state)
+        assert states[-1] is WatchState.HELD
+        assert not board.ailments
+        await taking
+        await watch.stop()
+
+    run(work())
+
+
+def test_a_backend_without_signs_of_life_is_not_expected_to_give_any():
+    async def work():
+        now = 1000.0
+        backend, watch = ToldBackend(a_node(2)), HealthWatch(steady=lambda: now)
+        watch.show_on([a_board()], HealthPolicy())
+        backend.queue.put_nowait(READY)
+        await watch.take(backend, a_node(2))
+        await until(lambda: watch.state is WatchState.WATCHING)
+        now += 10 * SILENCE_SECONDS
+        assert watch.state is WatchState.WATCHING
+        await watch.stop()
 
     run(work())
 
