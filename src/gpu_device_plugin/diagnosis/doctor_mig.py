@@ -10,9 +10,9 @@ from gpu_device_plugin.hardware.nvml_facts import NvmlGpu
 
 def check_mig(host: Host) -> Outcome:
     """Whether the state of MIG is settled, can be read, and fits the strategy."""
-    unasked = unasked(host)
-    if unasked is not None:
-        return unasked
+    silent = unasked(host)
+    if silent is not None:
+        return silent
     find = Findings()
     gpus = [gpu for gpu in host.nvml.gpus if gpu.mig_current or gpu.mig_pending or gpu.mig_error]
     if not gpus:

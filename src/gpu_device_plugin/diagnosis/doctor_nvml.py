@@ -125,9 +125,9 @@ def check_gpus(host: Host) -> Outcome:
 
 def check_memory(host: Host) -> Outcome:
     """Whether memory errors wait for a reset, or the driver asks for one."""
-    unasked = unasked(host)
-    if unasked is not None:
-        return unasked
+    silent = unasked(host)
+    if silent is not None:
+        return silent
     find = Findings()
     for gpu in host.nvml.gpus:
         if not gpu.error:
@@ -165,9 +165,9 @@ def _ills(gpu: NvmlGpu) -> Iterator[tuple[str, bool, str]]:
 
 def check_persistence(host: Host) -> Outcome:
     """Whether the driver stays loaded while nobody uses the GPUs."""
-    unasked = unasked(host)
-    if unasked is not None:
-        return unasked
+    silent = unasked(host)
+    if silent is not None:
+        return silent
     find = Findings()
     known = [gpu for gpu in host.nvml.gpus if gpu.persistence is not None]
     if not known:
@@ -186,9 +186,9 @@ def check_persistence(host: Host) -> Outcome:
 
 def check_links(host: Host) -> Outcome:
     """Whether each GPU uses all lanes of PCIe that it could."""
-    unasked = unasked(host)
-    if unasked is not None:
-        return unasked
+    silent = unasked(host)
+    if silent is not None:
+        return silent
     find = Findings()
     known = [gpu for gpu in host.nvml.gpus if gpu.link_width and gpu.link_width_most]
     if not known:
