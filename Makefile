@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PACKAGE := src/gpu_device_plugin
-PROTO  := $(PACKAGE)/kubelet/deviceplugin
+APIS   := deviceplugin podresources
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check lint types layers docs bench proto proto-check torture lock clean \
@@ -49,12 +49,12 @@ bench: $(READY) ## Measure speed and memory, each against a floor of the same ru
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 proto: $(READY) ## Generate the kubelet API's messages
-	cd $(PACKAGE)/kubelet && PATH="$(CURDIR)/$(BIN):$$PATH" $(CURDIR)/$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --mypy_out=. deviceplugin.proto
+	cd $(PACKAGE)/kubelet && PATH="$(CURDIR)/$(BIN):$$PATH" $(CURDIR)/$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --mypy_out=. $(APIS:=.proto)
 
 proto-check: $(READY) ## Check that the generated messages are current
 	@rm -rf build/proto && mkdir -p build/proto
-	@cd $(PACKAGE)/kubelet && PATH="$(CURDIR)/$(BIN):$$PATH" $(CURDIR)/$(BIN)/python -m grpc_tools.protoc -I. --python_out=$(CURDIR)/build/proto --mypy_out=$(CURDIR)/build/proto deviceplugin.proto 2>/dev/null
-	@cmp build/proto/deviceplugin_pb2.py $(PROTO)_pb2.py && cmp build/proto/deviceplugin_pb2.pyi $(PROTO)_pb2.pyi
+	@cd $(PACKAGE)/kubelet && PATH="$(CURDIR)/$(BIN):$$PATH" $(CURDIR)/$(BIN)/python -m grpc_tools.protoc -I. --python_out=$(CURDIR)/build/proto --mypy_out=$(CURDIR)/build/proto $(APIS:=.proto) 2>/dev/null
+	@for file in $(APIS:=_pb2.py) $(APIS:=_pb2.pyi); do cmp build/proto/$$file $(PACKAGE)/kubelet/$$file || exit 1; done
 
 torture: $(READY) ## Ten minutes of kubelet restarts, reloads and dropped streams
 	$(BIN)/python -m pytest -p no:randomly -m torture -s tests/torture $(PYTEST_ARGS)

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection to an API server; h11 does the framing."""
+"""One HTTP/1.1 connection to an API server, or another one; h11 does the framing."""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ class Endpoint:
     port: int
     tls: ssl.SSLContext | None
     server_name: str = ""
+    what: str = "the Kubernetes API"
+    """What is there, for messages."""
 
 
 class Connection:
@@ -59,7 +61,10 @@ class Connection:
     use afterwards.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, what: str
+    ) -> None:
+        self._what = what
         self._reader = reader
         self._writer = writer
         self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=LARGEST_HEAD)
@@ -76,14 +81,14 @@ class Connection:
                 )
         except TimeoutError:
             raise ApiUnreachable(
-                f"the Kubernetes API cannot be reached at {where}: no connection within {seconds:g} s"
+                f"{endpoint.what} cannot be reached at {where}: no connection within {seconds:g} s"
             ) from None
         except (OSError, ValueError) as error:
             raise ApiUnreachable(
-                f"the Kubernetes API cannot be reached at {where}: {_reason(error)}"
+                f"{endpoint.what} cannot be reached at {where}: {_reason(error)}"
             ) from None
         _notice_dead_peer(writer)
-        return cls(reader, writer)
+        return cls(reader, writer, endpoint.what)
 
     @property
     def is_reusable(self) -> bool:
@@ -115,11 +120,9 @@ class Connection:
                 if isinstance(event, h11.Response):
                     break
                 if not isinstance(event, h11.InformationalResponse):
-                    raise ApiUnreachable(
-                        "the Kubernetes API closed the connection before it answered"
-                    )
+                    raise ApiUnreachable(f"{self._what} closed the connection before it answered")
         except (OSError, h11.ProtocolError) as error:
-            raise _broken(error) from None
+            raise self._broken(error) from None
         headers_got = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers
         }
@@ -136,11 +139,11 @@ class Connection:
                 elif isinstance(event, h11.EndOfMessage):
                     break
                 else:
-                    raise ApiUnreachable("the Kubernetes API closed the connection in an answer")
+                    raise ApiUnreachable(f"{self._what} closed the connection in an answer")
             if self._protocol.our_state is h11.DONE and self._protocol.their_state is h11.DONE:
                 self._protocol.start_next_cycle()
         except (OSError, h11.ProtocolError) as error:
-            raise _broken(error) from None
+            raise self._broken(error) from None
 
     def close(self) -> None:
         """Ends the connection at once."""
@@ -156,6 +159,9 @@ class Connection:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _broken(self, error: OSError | h11.ProtocolError) -> ApiUnreachable:
+        return ApiUnreachable(f"the connection to {self._what} broke: {_reason(error)}")
 
     async def _next_event(self) -> Any:
         while True:
@@ -178,10 +184,6 @@ def _notice_dead_peer(writer: asyncio.StreamWriter) -> None:
     raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
     raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
     raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 75_000)
-
-
-def _broken(error: OSError | h11.ProtocolError) -> ApiUnreachable:
-    return ApiUnreachable(f"the connection to the Kubernetes API broke: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:

@@ -245,15 +245,15 @@ def plugin_server(service: DevicePluginService) -> UnixServer:
     name = "/v1beta1.DevicePlugin/"
     return UnixServer(
         {
-            name + "GetDevicePluginOptions": _unary(options, pb.Empty, pb.DevicePluginOptions),
+            name + "GetDevicePluginOptions": unary(options, pb.Empty, pb.DevicePluginOptions),
             name + "ListAndWatch": Handler(
                 _guarded(lists), Cardinality.UNARY_STREAM, pb.Empty, pb.ListAndWatchResponse
             ),
-            name + "GetPreferredAllocation": _unary(
+            name + "GetPreferredAllocation": unary(
                 service.preferred, pb.PreferredAllocationRequest, pb.PreferredAllocationResponse
             ),
-            name + "Allocate": _unary(service.allocate, pb.AllocateRequest, pb.AllocateResponse),
-            name + "PreStartContainer": _unary(
+            name + "Allocate": unary(service.allocate, pb.AllocateRequest, pb.AllocateResponse),
+            name + "PreStartContainer": unary(
                 service.pre_start, pb.PreStartContainerRequest, pb.PreStartContainerResponse
             ),
         }
@@ -263,15 +263,17 @@ def plugin_server(service: DevicePluginService) -> UnixServer:
 def registration_server(service: RegistrationService) -> UnixServer:
     """A kubelet's registration server."""
     return UnixServer(
-        {"/v1beta1.Registration/Register": _unary(service.register, pb.RegisterRequest, pb.Empty)}
+        {"/v1beta1.Registration/Register": unary(service.register, pb.RegisterRequest, pb.Empty)}
     )
 
 
-def _unary(
+def unary(
     answer: Callable[[Request], Awaitable[Response]],
     request_type: type[Request],
     response_type: type[Response],
 ) -> Handler:
+    """The handler of a method with one request and one answer."""
+
     async def handle(stream: Any) -> None:
         request = await stream.recv_message()
         await stream.send_message(await answer(request))

@@ -165,6 +165,22 @@ def _run_doctor(given: argparse.Namespace) -> int:
     return run_doctor(given)
 
 
+def _add_status_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_status import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+def _run_status(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_status import (  # noqa: PLC0415 - for this command
+        run_status,
+    )
+
+    return run_status(given)
+
+
 COMMANDS = (
     Command(
         name="doctor",
@@ -225,5 +241,41 @@ COMMANDS = (
         ),
         add_arguments=_add_labels_arguments,
         run=_run_labels,
+    ),
+    Command(
+        name="status",
+        summary="show how the node is doing: health, resources, what is wrong",
+        description=(
+            "Shows what is wrong with this node, its resources and its GPUs with their health and "
+            "who holds them. By default the hardware is read here and the kubelet is asked; with "
+            "--address a running program is. The exit code is 1 if nothing can be told, and with "
+            "--check 3 if something is wrong."
+        ),
+        add_arguments=_add_status_arguments,
+        run=_run_status,
+    ),
+    Command(
+        name="devices",
+        summary="show each device: health and cause, who holds it",
+        description=(
+            "Shows a line for each GPU or MIG device that this node offers: health and cause, how "
+            "much of it is in use, which pods hold it. By default the hardware is read here and "
+            "the kubelet is asked; with --address a running program is. The exit code is 1 if "
+            "nothing can be told, and with --check 3 if something is wrong."
+        ),
+        add_arguments=_add_status_arguments,
+        run=_run_status,
+    ),
+    Command(
+        name="pods",
+        summary="show which containers hold which GPUs",
+        description=(
+            "Shows a line for each GPU, MIG device or share of one that a container holds, with "
+            "the health of the device. By default the kubelet on this node is asked; with "
+            "--address a running program is. The exit code is 1 if it is not known who holds "
+            "what, and with --check 3 if something is wrong with the node."
+        ),
+        add_arguments=_add_status_arguments,
+        run=_run_status,
     ),
 )

@@ -6,7 +6,9 @@ import errno
 import logging
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.errors import ConfigError, UsageError, UserError
@@ -18,6 +20,10 @@ USAGE_EXIT = 2
 INTERRUPTED_EXIT = 130
 PIPE_EXIT = 141
 """As a shell has them for SIGINT and SIGPIPE."""
+
+SLOW_SECONDS = 1.0
+"""After so long somebody at a terminal wants to know what is waited for."""
+ERASE_LINE = "\r\x1b[K"
 
 
 def run_command(work: Callable[[], int], failure: int = 1) -> int:
@@ -69,6 +75,43 @@ def send_messages_to_stderr() -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("gpu_device_plugin.programs").setLevel(logging.INFO)
+
+
+@contextmanager
+def slow_note(text: str, after: float = SLOW_SECONDS) -> Iterator[None]:
+    """Says on a terminal what is going on if it takes long; nothing of it stays.
+
+    Args:
+        text: what is going on, such as ``reading the GPUs``.
+        after: seconds that pass before anything is said.
+    """
+    stream = sys.stderr
+    if not stream.isatty():
+        yield
+        return
+    lock = threading.Lock()
+    said = over = False
+
+    def say() -> None:
+        nonlocal said
+        with lock:
+            if not over:
+                said = True
+                stream.write(f"{one_line(text)} ...")
+                stream.flush()
+
+    timer = threading.Timer(after, say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        with lock:
+            over = True
+            if said:
+                stream.write(ERASE_LINE)
+                stream.flush()
 
 
 class _MessageFormatter(logging.Formatter):

@@ -1,4 +1,4 @@
-"""The terminal while the demonstration draws on it, and how it was before."""
+"""The terminal while something is drawn on it again and again, and how it was before."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Screen:
 
     def __enter__(self) -> Self:
         """Takes the terminal over: nothing that is typed shows, Ctrl-C still works."""
-        # A demonstration that is stopped in the middle would keep its limits running.
+        # Stopped in the middle, it would leave the terminal as it is, and its limits running.
         self._suspend = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
         if sys.stdin is not None and sys.stdin.isatty():
             self._attributes = termios.tcgetattr(sys.stdin)
@@ -86,7 +86,11 @@ class Screen:
 
     def draw(self, lines: Sequence[Line]) -> None:
         """Shows a picture in place of the last one."""
-        text = "\r\n".join(LINE + to_text(line, colour=True) for line in lines)
+        self.draw_text([to_text(line, colour=True) for line in lines])
+
+    def draw_text(self, lines: Sequence[str]) -> None:
+        """Shows lines, which bring their colours along, in place of what was there."""
+        text = "\r\n".join(LINE + line for line in lines)
         rest = "\r\n" + REST_OF_SCREEN if len(lines) < self.size()[1] else ""
         self._write(FRAME[0] + HOME + text + rest + FRAME[1])
 

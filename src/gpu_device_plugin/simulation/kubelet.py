@@ -20,9 +20,11 @@ from typing import Self
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.kubelet import api
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
+from gpu_device_plugin.kubelet.podresources_server import pod_resources_server
 from gpu_device_plugin.kubelet.transport import UnixServer, registration_server
 from gpu_device_plugin.simulation.admission import AdmissionError, admit_pod
 from gpu_device_plugin.simulation.endpoint import Endpoint, EndpointError
+from gpu_device_plugin.simulation.pod_resources import PodResources
 from gpu_device_plugin.simulation.pods import Pod, PodSpec
 from gpu_device_plugin.simulation.views import (
     DeviceView,
@@ -55,18 +57,25 @@ class SimulatedKubelet:
     Args:
         directory: where its socket and those of the plugins are.
         on_event: told of everything that it sees and does.
+        pod_resources_socket: where it tells which container holds what; empty for nowhere.
     """
 
     def __init__(
-        self, directory: str, on_event: Callable[[KubeletEvent], None] | None = None
+        self,
+        directory: str,
+        on_event: Callable[[KubeletEvent], None] | None = None,
+        pod_resources_socket: str = "",
     ) -> None:
         self.directory = directory
+        self.pod_resources = PodResources(self.view)
+        self.pod_resources_socket = pod_resources_socket
         self.refusal = ""
         """What registrations are refused with; empty to accept them."""
         self.reads_streams = True
         """Whether the streams of plugins that register from now on are read."""
         self._on_event = on_event
         self._server: UnixServer | None = None
+        self._pod_server: UnixServer | None = None
         self._resources: dict[str, _Resource] = {}
         self._pods: dict[str, Pod] = {}
         self._registrations = 0
@@ -103,6 +112,9 @@ class SimulatedKubelet:
         self._resources = {name: _Resource(name) for name in self._resources}
         self._server = registration_server(self)
         await self._server.start(self.socket)
+        if self.pod_resources_socket:
+            self._pod_server = pod_resources_server(self.pod_resources)
+            await self._pod_server.start(self.pod_resources_socket)
         self._tell(EventKind.STARTED, "the kubelet has started")
 
     async def stop(self) -> None:
@@ -111,6 +123,9 @@ class SimulatedKubelet:
         if server is None:
             return
         await server.stop()
+        pods, self._pod_server = self._pod_server, None
+        if pods is not None:
+            await pods.stop()
         await self.drop_connections()
         self._tell(EventKind.STOPPED, "the kubelet has stopped")
 

@@ -21,11 +21,12 @@ class PodSpec:
 
     name: str
     containers: tuple[Container, ...] = ()
+    namespace: str = "default"
 
     @classmethod
-    def of(cls, name: str, limits: Mapping[str, int]) -> PodSpec:
+    def of(cls, name: str, limits: Mapping[str, int], namespace: str = "default") -> PodSpec:
         """A pod with one container."""
-        return cls(name, (Container("main", limits),))
+        return cls(name, (Container("main", limits),), namespace)
 
 
 @dataclass(frozen=True, slots=True)

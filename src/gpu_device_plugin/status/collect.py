@@ -28,6 +28,9 @@ from gpu_device_plugin.status.settings import describe_configuration
 Holders = Mapping[tuple[str, str], Sequence[Holder]]
 """Who holds a device, by resource and id without replica number."""
 
+REPLICA_DIGITS = 9
+"""No device has more replicas than a number of so many digits."""
+
 SEVERITIES = {
     Severity.PROVISIONAL: "provisional",
     Severity.RECOVERABLE: "recoverable",
@@ -170,7 +173,7 @@ def describe_resource(
         )
         for device in resource.devices
     )
-    held = sum(len(h.replicas) or 1 for d in devices for h in d.holders)
+    held = sum(count_held(device) for device in devices)
     return ResourceStatus(
         name=resource.name,
         sharing=str(resource.sharing),
@@ -183,6 +186,26 @@ def describe_resource(
         single=resource.requires_single,
         devices=devices,
     )
+
+
+def count_held(device: DeviceStatus) -> int:
+    """How many of the ids that are offered for a device are held."""
+    if device.replicas:
+        held = {n for holder in device.holders for n in holder.replicas}
+        return sum(n < device.replicas for n in held)
+    return int(any(not holder.replicas for holder in device.holders))
+
+
+def is_offered(replicas: int, holder: Holder) -> bool:
+    """Whether all that a container holds of a device is offered as it holds it.
+
+    Args:
+        replicas: how many are offered in place of the device; 0 if it is offered itself.
+        holder: may hold it as it was offered by a former configuration.
+    """
+    if replicas:
+        return bool(holder.replicas) and max(holder.replicas) < replicas
+    return not holder.replicas
 
 
 def _device(device: Device, ailment: Ailment | None, holders: Sequence[Holder]) -> DeviceStatus:
@@ -237,6 +260,8 @@ def collect_configuration(seen: Observation, profile: str = "") -> Configuration
 
 
 def split_id(device_id: str) -> tuple[str, int | None]:
-    """The id without its replica number, and that number."""
-    base, mark, number = device_id.partition(REPLICA_MARK)
-    return base, int(number) if mark and number.isdecimal() else None
+    """The id without its replica number, and that number; what is no number is part of the id."""
+    base, _, number = device_id.partition(REPLICA_MARK)
+    if number.isascii() and number.isdecimal() and len(number) <= REPLICA_DIGITS:
+        return base, int(number)
+    return device_id, None

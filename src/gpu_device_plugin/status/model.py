@@ -39,7 +39,8 @@ class Illness:
     reason: str
     meaning: str
     severity: str
-    """``provisional``, ``recoverable``, ``unwatchable``, ``until-reset`` or ``lost``."""
+    """``provisional``, ``recoverable``, ``unwatchable``, ``until-reset`` or ``lost``; empty if it
+    is not known, and then so are the times and the number of events: 0."""
     first: float
     last: float
     count: int
@@ -68,7 +69,7 @@ class ResourceStatus:
 
     name: str
     sharing: str
-    """``none``, ``time-slicing`` or ``mps``."""
+    """``none``, ``time-slicing`` or ``mps``; empty if it is not known."""
     state: str
     """As `gpu_device_plugin.plugin.served.State` names it; empty if nobody tells."""
     registered: bool
@@ -83,6 +84,8 @@ class ResourceStatus:
     single: bool
     """Whether a container may have one only."""
     devices: tuple[DeviceStatus, ...] = ()
+    health_known: bool = True
+    """Whether devices that nothing is known against are healthy, or just not asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,15 +209,29 @@ class MpsStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class FormerHolding:
+    """A device, or replicas of it, that a container holds and that is not offered (any more)."""
+
+    resource: str
+    device: str
+    """Its id, without replica number."""
+    index: str
+    """``3`` or ``3:1``, if the node has such a device; else empty."""
+    holder: Holder
+
+
+@dataclass(frozen=True, slots=True)
 class Pods:
     """What the kubelet tells of who holds what."""
 
     asked: bool
     """Whether it is asked at all."""
     problem: str = ""
-    """Why it does not tell; empty if it does."""
+    """Why it does not tell; empty if it does. What it has told last stays, and may be old."""
     time: float = 0
     """Of the last answer; 0 before the first one."""
+    former: tuple[FormerHolding, ...] = ()
+    """What containers hold and is not offered any more, as after a change of the configuration."""
 
 
 @dataclass(frozen=True, slots=True)

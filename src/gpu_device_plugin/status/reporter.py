@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpu_device_plugin import __version__
 from gpu_device_plugin.logs import LogTail
@@ -15,6 +15,7 @@ from gpu_device_plugin.status.collect import (
     collect_hardware,
     collect_resources,
 )
+from gpu_device_plugin.status.holders import former_holdings
 from gpu_device_plugin.status.model import (
     SCHEMA,
     Check,
@@ -68,6 +69,10 @@ class Reporter:
         """Everything that the program knows."""
         seen = self.observe() if self.observe else None
         pods, holders = self.pods()
+        hardware = None if seen is None else collect_hardware(seen, self.simulated)
+        resources = () if seen is None else collect_resources(seen.resources, holders)
+        if holders:
+            pods = replace(pods, former=former_holdings(holders, resources, hardware))
         return NodeStatus(
             schema=SCHEMA,
             program=self.program,
@@ -77,8 +82,8 @@ class Reporter:
             started=self.started,
             live=self._liveness(seen),
             ready=self._readiness(seen),
-            hardware=None if seen is None else collect_hardware(seen, self.simulated),
-            resources=() if seen is None else collect_resources(seen.resources, holders),
+            hardware=hardware,
+            resources=resources,
             pods=pods,
             configuration=(
                 self.configuration()
