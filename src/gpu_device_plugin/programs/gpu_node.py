@@ -87,6 +87,12 @@ def _add_demo_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many times faster the pauses are, 0 for none (default: 1 on a terminal, else 0)",
     )
+    parser.add_argument(
+        "--metrics-address",
+        metavar="HOST:PORT",
+        help="where page and metrics are served meanwhile; empty for nowhere (default: a free "
+        "port on loopback)",
+    )
 
 
 def _speed(text: str) -> float:
@@ -100,9 +106,18 @@ def _speed(text: str) -> float:
 
 
 def _run_demo(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.simulation.demo import run_demo  # noqa: PLC0415 - for this command only
+    from gpu_device_plugin.errors import UsageError  # noqa: PLC0415 - for this command only
+    from gpu_device_plugin.simulation.demo import run_demo  # noqa: PLC0415 - as above
+    from gpu_device_plugin.simulation.page_address import FREE_LOOPBACK  # noqa: PLC0415 - as above
+    from gpu_device_plugin.web.address import read_address  # noqa: PLC0415 - as above
 
-    return run_demo(given.speed)
+    address = FREE_LOOPBACK if given.metrics_address is None else given.metrics_address
+    try:
+        if address:
+            read_address(address, "--metrics-address")
+    except UsageError as error:
+        given.parser.error(str(error))
+    return run_demo(given.speed, page_address=address)
 
 
 def _add_cdi_arguments(parser: argparse.ArgumentParser) -> None:
@@ -181,6 +196,22 @@ def _run_status(given: argparse.Namespace) -> int:
     return run_status(given)
 
 
+def _add_simulate_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_simulate import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+def _run_simulate(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_simulate import (  # noqa: PLC0415 - for this command
+        run_simulate,
+    )
+
+    return run_simulate(given)
+
+
 COMMANDS = (
     Command(
         name="doctor",
@@ -207,6 +238,19 @@ COMMANDS = (
         ),
         add_arguments=_add_demo_arguments,
         run=_run_demo,
+    ),
+    Command(
+        name="simulate",
+        summary="run a simulated node, and make things go wrong on it",
+        description=(
+            "Runs a simulated node until Ctrl-C: the real nvidia-device-plugin with simulated GPUs "
+            "and a simulated kubelet, with page and metrics. With --fault, --pod and the like it "
+            "does something to the node that runs: errors of GPUs, GPUs that get lost, other MIG "
+            "layouts, pods, restarts. The exit code is 1 if the node cannot be run or refuses, 2 "
+            "if the options make no sense."
+        ),
+        add_arguments=_add_simulate_arguments,
+        run=_run_simulate,
     ),
     Command(
         name="cdi",

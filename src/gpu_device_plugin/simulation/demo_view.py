@@ -93,8 +93,10 @@ def _title(picture: Picture, width: int, glyphs: Glyphs) -> Line:
 
 def _progress(picture: Picture, width: int, glyphs: Glyphs) -> Line:
     scene = picture.scene
-    done = width * scene.number // scene.total if scene.total else 0
-    return (Span(glyphs.full * done, "36"), span(glyphs.rest * (width - done), Tone.QUIET))
+    room = width - len(picture.page) - 1 if picture.page else width
+    done = room * scene.number // scene.total if scene.total else 0
+    bar = (Span(glyphs.full * done, "36"), span(glyphs.rest * (room - done), Tone.QUIET))
+    return (*bar, span(f" {picture.page}")) if picture.page else bar
 
 
 def _scene(picture: Picture) -> Iterator[Line]:
