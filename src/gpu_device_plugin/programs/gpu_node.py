@@ -212,6 +212,31 @@ def _run_simulate(given: argparse.Namespace) -> int:
     return run_simulate(given)
 
 
+def _add_completion_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.config.option import Program  # noqa: PLC0415 - for this command only
+
+    parser.allow_abbrev = False
+    parser.add_argument(
+        "shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish"
+    )
+    parser.add_argument(
+        "--program",
+        choices=("gpu-node", *(str(program) for program in Program)),
+        metavar="NAME",
+        default="gpu-node",
+        help="the program whose command line is completed: gpu-node or one of the four others "
+        "(default: gpu-node)",
+    )
+
+
+def _run_completion(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_completion import (  # noqa: PLC0415 - for this command
+        run_completion,
+    )
+
+    return run_completion(given, make_parser())
+
+
 COMMANDS = (
     Command(
         name="doctor",
@@ -321,5 +346,16 @@ COMMANDS = (
         ),
         add_arguments=_add_status_arguments,
         run=_run_status,
+    ),
+    Command(
+        name="completion",
+        summary="print a script by which a shell completes command lines",
+        description=(
+            "Prints a completion script for gpu-node, or with --program for one of the other "
+            "programs. In bash: source <(gpu-node completion bash); in zsh: source <(gpu-node "
+            "completion zsh); in fish: gpu-node completion fish | source."
+        ),
+        add_arguments=_add_completion_arguments,
+        run=_run_completion,
     ),
 )
