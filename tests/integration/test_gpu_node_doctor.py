@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -15,11 +16,11 @@ from typing import Any
 import pytest
 import yaml
 from support import nvmlsim
-from support.aio import run
 from support.process import node as a_served_node
 from support.serving import allocatable
 
 from gpu_device_plugin.cdi.testing import FakeTree
+from gpu_device_plugin.threads import in_thread
 
 COMMAND = [sys.executable, "-c", "from gpu_device_plugin.programs.gpu_node import main; main()"]
 LIMIT = 60
@@ -89,14 +90,12 @@ def test_a_plugin_that_runs_answers_and_one_that_was_killed_does_not(sockets: Pa
     async def while_it_runs() -> tuple[dict[str, Any], dict[str, Any]]:
         async with a_served_node(sockets) as (kubelet, plugin):
             await kubelet.until(allocatable(4), "4 GPUs")
-            from gpu_device_plugin.threads import in_thread  # noqa: PLC0415
-
             well = await in_thread("doctor", lambda: results(*options))
             plugin.process.kill()
             await plugin.ended()
             return well, await in_thread("doctor", lambda: results(*options))
 
-    well, killed = run(while_it_runs())
+    well, killed = asyncio.run(while_it_runs())
 
     assert {check["verdict"] for check in well.values()} == {"ok"}
     assert killed["kubelet-socket"]["verdict"] == "ok"

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-LIMIT = 20.0
+LIMIT = 60.0
 """Seconds after which what is waited for has failed to come."""
 _ESCAPES = re.compile(
     r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\x1b\([B0]|\x1b\][^\x07]*\x07|[\x07\x0e\x0f]"

@@ -226,7 +226,7 @@ CHECKS = (
         "the plugin's sockets are there and answer; none is stale or somebody else's",
         "troubleshooting.md#pods-run-but-no-gpus-are-offered",
         check_plugins,
-        seconds=20,
+        seconds=30,
     ),
     Check(
         "plugin-processes",
