@@ -43,10 +43,14 @@ def connect(path: str) -> str:
         except TimeoutError:
             return f"no connection within {CONNECT_SECONDS:g} s"
         except OSError as error:
-            if error.errno == errno.ECONNREFUSED:
-                return "nobody listens there any more"
-            return error.strerror or str(error)
+            return _why_not(error)
     return ""
+
+
+def _why_not(error: OSError) -> str:
+    if error.errno == errno.ECONNREFUSED:
+        return "nobody listens there any more"
+    return error.strerror or str(error)
 
 
 def ask_plugin(path: str) -> str:
@@ -75,9 +79,7 @@ async def _ask_plugin(path: str) -> str:
     except GRPCError as error:
         return f"GetDevicePluginOptions: {error.status.name}: {error.message}"
     except OSError as error:
-        if error.errno == errno.ECONNREFUSED:
-            return "nobody listens there any more"
-        return error.strerror or str(error)
+        return _why_not(error)
     except (ProtocolError, StreamTerminatedError) as error:
         return f"it does not speak gRPC: {error}"
     except AttributeError:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from support.doctor import Machine, failures, some_facts, steps, told, warnings
+from support.doctor import Machine, check_named, failures, some_facts, steps, told, warnings
 
 from gpu_device_plugin.diagnosis.doctor_model import Verdict
 from gpu_device_plugin.kube.errors import ApiError, ApiUnreachable
@@ -73,6 +73,16 @@ class TestApi:
         machine.check(name)
 
         assert asked == ["n7"]
+
+
+def test_the_api_is_asked_once(machine: Machine) -> None:
+    asked = a_node(machine)
+    host = machine.host()
+
+    for name in NAMES:
+        check_named(name)(host)
+
+    assert asked == ["node-1"]
 
 
 class TestLabels:
