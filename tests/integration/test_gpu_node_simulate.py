@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -248,6 +249,27 @@ def test_requests_that_are_none_change_nothing(directory: Path) -> None:
         assert node.act("--pod=other=example.com/thing:1").returncode == 1
 
         assert node.show()["resources"][GPU]["allocatable"] == 4
+
+
+def test_a_closed_terminal_ends_it_and_a_closed_pipe_does_not(directory: Path) -> None:
+    code = f'{sys.executable} -c "{COMMAND[2]}" simulate t4x4 --directory {directory} | head -1'
+    with subprocess.Popen(["sh", "-c", code], stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout is not None
+        assert "the kubelet has started" in shell.stdout.readline()
+        resources: dict[str, Any] = {}
+        deadline = time.monotonic() + LIMIT
+        while GPU not in resources and time.monotonic() < deadline:
+            done = simulate("--directory", str(directory), "--show")
+            resources = json.loads(done.stdout)["resources"] if done.stdout else {}
+        assert resources[GPU]["connected"]
+
+        assert simulate("--directory", str(directory), "--stop").returncode == 0
+        assert shell.wait(LIMIT) == 0
+
+    node = RunningNode(directory, "t4x4", environ={})
+    node.until(READY)
+    assert node.end(signal.SIGHUP) == (0, "")
+    assert not directory.exists()
 
 
 def test_without_a_directory_it_is_one_of_this_user(tmp_path: Path) -> None:

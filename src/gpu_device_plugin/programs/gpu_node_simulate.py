@@ -225,13 +225,16 @@ def _run(given: argparse.Namespace) -> int:
     address = FREE_LOOPBACK if given.metrics_address is None else given.metrics_address
     wanted = _wanted(given, _place(given), profile, address)
 
+    printer = Printer(sys.stdout)
+
     async def run() -> None:
         node = SimulatedNodeRun(
             wanted,
-            Printer(sys.stdout).line,
-            lambda state: _tell(_introduction(given, state, wanted.place)),
+            printer.line,
+            lambda state: printer.say(_introduction(given, state, wanted.place)),
         )
-        on_signals(stop=lambda _: node.stop())
+        # A terminal that is closed ends it as well.
+        on_signals(stop=lambda _: node.stop(), reload=node.stop)
         await node.run()
 
     asyncio.run(run())

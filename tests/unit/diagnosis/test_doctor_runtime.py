@@ -87,6 +87,32 @@ class TestRuntime:
         machine.tree.file(CONTAINERD, "version = 3\n")
         assert machine.check("runtime-config").verdict is Verdict.OK
 
+    @pytest.mark.parametrize(
+        ("path", "text"),
+        [
+            (
+                CONTAINERD,
+                'version = 3\n[plugins."io.containerd.cri.v1.runtime"]\ncdi_spec_dirs = ["/cdi"]\n',
+            ),
+            ("/etc/crio/crio.conf", '[crio.runtime]\ncdi_spec_dirs = ["/cdi"]\n'),
+            (
+                "/etc/docker/daemon.json",
+                '{"features": {"cdi": true}, "cdi-spec-dirs": ["/cdi"]}',
+            ),
+        ],
+    )
+    def test_a_runtime_that_looks_elsewhere_fails(
+        self, machine: Machine, path: str, text: str
+    ) -> None:
+        machine.options = ["--device-list-strategy=cdi-cri"]
+        machine.tree.file(path, text)
+
+        outcome = machine.check("runtime-config")
+
+        assert "looks for CDI specifications in /cdi" in failures(outcome)[0]
+        machine.tree.file(path, text.replace('"/cdi"', '"/cdi", "/run/cdi"'))
+        assert machine.check("runtime-config").verdict is Verdict.OK
+
     def test_imported_files_count(self, machine: Machine) -> None:
         machine.tree.file(CONTAINERD, V3)
         machine.tree.file("/etc/containerd/conf.d/99-nvidia.toml", V3_NVIDIA)
