@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from support.terminal import Terminal, terminal
 
+from gpu_device_plugin.programs.gpu_node import make_parser
+from gpu_device_plugin.programs.gpu_node_completion import script
+
 COMMAND = [sys.executable, "-c", "from gpu_device_plugin.programs.gpu_node import main; main()"]
 PROGRAMS = (
     "gpu-node",
@@ -73,13 +76,22 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("completion")
     for shell in SHELLS:
         for program in PROGRAMS:
-            done = completion(shell, "--program", program)
-            assert (done.returncode, done.stderr) == (0, "")
-            (directory / f"{program}.{shell}").write_text(done.stdout)
+            text = script(shell, program, make_parser())
+            (directory / f"{program}.{shell}").write_text(text)
     (directory / "work").mkdir()
     (directory / "work/a-config.yaml").touch()
     (directory / "work/a-directory").mkdir()
     return directory
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_command_prints_the_script(scripts: Path, shell: str) -> None:
+    done = completion(shell)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (scripts / f"gpu-node.{shell}").read_text()
+    mps = completion(shell, "--program=mps-control-daemon")
+    assert mps.stdout == (scripts / f"mps-control-daemon.{shell}").read_text()
 
 
 def run_shell(command: list[str], scripts: Path) -> str:

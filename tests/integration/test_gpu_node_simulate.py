@@ -21,7 +21,7 @@ import pytest
 
 COMMAND = [sys.executable, "-c", "from gpu_device_plugin.programs.gpu_node import main; main()"]
 READY = "Ctrl-C ends it."
-LIMIT = 30.0
+LIMIT = 60.0
 GPU = "nvidia.com/gpu"
 
 

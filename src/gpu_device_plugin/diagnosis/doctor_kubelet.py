@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
 from collections import defaultdict
 
@@ -19,6 +21,8 @@ OTHER_ROOTS = (
     "/var/data/kubelet/device-plugins",
 )
 """Where distributions have the kubelet's directory."""
+DENIED = os.strerror(errno.EACCES)
+AS_ROOT = "run it as root: sudo gpu-node doctor"
 PREFIX = "nvidia"
 """What the names of sockets begin with that are plugins for NVIDIA GPUs."""
 
@@ -50,7 +54,9 @@ def check_socket(host: Host) -> Outcome:
     else:
         problem = host.edges.connect(host.real(socket))
         find.saw(f"connecting to {outer}: {problem or 'answered'}")
-        if problem:
+        if problem == DENIED:
+            find.gap(f"{outer} may not be connected to by uid {host.edges.uid()}", AS_ROOT)
+        elif problem:
             find.fail(
                 f"no kubelet listens at {outer}: {problem}",
                 "systemctl restart kubelet; journalctl -u kubelet -n 50",
@@ -83,6 +89,7 @@ def _without_directory(host: Host, directory: str) -> Outcome:
     if not others:
         return not_checked(
             f"no kubelet is to be seen: {outer} does not exist",
+            *([AS_ROOT] if host.edges.uid() else []),
             "if the kubelet has another root: --kubelet-socket=ROOT/device-plugins/kubelet.sock",
         )
     find = Findings()
@@ -115,7 +122,9 @@ def check_plugins(host: Host) -> Outcome:
     for name in ours:
         problem = host.edges.ask_plugin(host.real(join(directory, name)))
         find.saw(f"{name}: {problem or 'answers GetDevicePluginOptions'}")
-        if problem:
+        if problem == DENIED:
+            find.gap(f"{outer}/{name} may not be connected to", AS_ROOT)
+        elif problem:
             find.fail(
                 f"{outer}/{name}: {one_line(problem)}",
                 "does the plugin's pod run? kubectl get pods -A -o wide | grep device-plugin; a "

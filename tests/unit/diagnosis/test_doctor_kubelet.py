@@ -71,6 +71,17 @@ class TestSocket:
         machine.options = ["--kubelet-socket="]
         assert "nothing is registered" in machine.check("kubelet-socket").summary
 
+    def test_somebody_who_may_not_look_is_told_so(self, machine: Machine) -> None:
+        machine.edge(uid=lambda: 1000)
+        assert "sudo" in steps(machine.check("kubelet-socket"))
+
+        a_kubelet(machine, "nvidia-gpu.sock")
+        machine.answers = dict.fromkeys(("kubelet.sock", "nvidia-gpu.sock"), "Permission denied")
+        for name in ("kubelet-socket", "plugin-sockets"):
+            outcome = machine.check(name)
+            assert outcome.verdict is not Verdict.FAILED
+            assert "may not be connected to" in told(outcome, Verdict.NOT_CHECKED)[0]
+
 
 class TestPlugins:
     def test_a_plugin_that_answers_is_well(self, machine: Machine) -> None:
