@@ -272,7 +272,7 @@ class Supervisor:
                 node.init_problem,
                 INIT_RETRY_SECONDS,
             )
-        elif not node.init_problem and not node.plan.resources:
+        elif not node.init_problem and not node.plan_problem and not node.plan.resources:
             log.info("no devices found: waiting for a signal or a restart of the kubelet")
         self._init_problem = node.init_problem
 
