@@ -15,6 +15,7 @@ import sys
 import tempfile
 import termios
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -219,3 +220,41 @@ def test_the_program_has_help_a_version_and_exit_codes(
         assert end.value.code == code
         assert out in printed.out
         assert err in printed.err
+
+
+def test_page_and_metrics_are_served_meanwhile(directory: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "demo", "--speed", "1"],
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        env=environment(directory),
+    )
+    assert process.stdout is not None
+    try:
+        line = next(line for line in process.stdout if "the page: " in line)
+        url = line.split("the page: ")[1].split(",")[0]
+        with urllib.request.urlopen(f"{url}metrics", timeout=LIMIT) as answer:
+            assert b"# HELP" in answer.read()
+        with urllib.request.urlopen(f"{url}livez", timeout=LIMIT) as answer:
+            assert answer.status == 200
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=LIMIT)
+
+
+def test_the_page_can_be_left_out_and_an_address_must_be_one(directory: Path) -> None:
+    out = io.StringIO()
+    # The directory's check is for the programs; this one runs here.
+    assert run_demo(0, out, page_address="") == 0
+    assert "the page: " not in out.getvalue()
+
+    done = subprocess.run(
+        [*COMMAND, "demo", "--metrics-address=here"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment(directory),
+        timeout=LIMIT,
+    )
+    assert done.returncode == 2
+    assert "'here' cannot be listened at" in done.stderr

@@ -9,18 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, replace
 
 from gpu_device_plugin.agent.configurations import Configurations
 from gpu_device_plugin.agent.labeller import Labeller
 from gpu_device_plugin.labels.reports import SaidOnce
 from gpu_device_plugin.labels.service import REPEATING_LOGGERS, wait_for
+from gpu_device_plugin.plugin.companions import INIT_RETRY_SECONDS
 from gpu_device_plugin.plugin.node import Node
 from gpu_device_plugin.plugin.observation import Observation, Reload
 from gpu_device_plugin.plugin.supervisor import Supervisor
 from gpu_device_plugin.status.model import Check, Labelling
-from gpu_device_plugin.status.probes import ALIVE
+from gpu_device_plugin.status.probes import check
 from gpu_device_plugin.telemetry import Happening, HealthChanged, Listener, Outcome, Reloaded
 from gpu_device_plugin.watch.directories import DirectoryWatch
 from gpu_device_plugin.watch.loop import tell_errors_once
@@ -38,7 +39,8 @@ RESTART_SECONDS = 30.0
 """Pause before a task is begun again that an error of the program has ended."""
 
 Work = Callable[[], Coroutine[object, object, None]]
-MakeSupervisor = Callable[[Callable[[Node], Awaitable[None]], Listener], Supervisor]
+Announce = Callable[[Node], Awaitable[None]]
+MakeSupervisor = Callable[[Announce, Listener], Supervisor]
 """Makes the plugin; it announces nodes to the first and tells the second what happens."""
 
 
@@ -94,11 +96,15 @@ class Agent:
         return seen if last is None else replace(seen, last_reload=replace(last, error=""))
 
     def readiness(self) -> Check:
-        """What there is to say about it as long as nothing is served."""
+        """What there is to say about it beside what is observed."""
+        return check(self._lacks())
+
+    def _lacks(self) -> Iterator[str]:
         problem = self._configurations.problem
         if problem and self._supervisor.observe().node is None:
-            return Check(ok=False, reasons=(f"no configuration can be used: {problem}",))
-        return ALIVE
+            yield f"no configuration can be used: {problem}"
+        if self._labeller is not None and self._labeller.problem:
+            yield f"the labels are not published: {self._labeller.problem}"
 
     def profile(self) -> str:
         """The name of the configuration in force."""
@@ -141,6 +147,7 @@ class Agent:
         if self._stop.is_set():
             return
         self._begin("configuration", self._follow_configuration)
+        self._begin("plan", self._try_again)
         if self._labeller is not None:
             self._begin("labels", self._labeller.run)
         await self._supervisor.serve(self._stop)
@@ -165,6 +172,17 @@ class Agent:
             await self._something()
             asked, self._is_asked = self._is_asked, False
             if await self._configurations.look(anew=asked) or asked:
+                self._supervisor.reload()
+
+    async def _try_again(self) -> None:
+        """Looks again and again whether GPUs can be offered that could not be as configured.
+
+        What is missing need not be hardware that a rescan sees: an IMEX channel, a directory.
+        """
+        while True:
+            await asyncio.sleep(INIT_RETRY_SECONDS)
+            node = self._supervisor.observe().node
+            if node is not None and node.plan_problem and await self._configurations.fits(node):
                 self._supervisor.reload()
 
     async def _something(self) -> None:

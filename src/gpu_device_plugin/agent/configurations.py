@@ -82,6 +82,10 @@ class Configurations:
         """What was given out last."""
         self._refused: tuple[Candidate, str] | None = None
         """What cannot be used, and why not, if that was looked at last."""
+        self._substitute: Applicable | None = None
+        """What was begun with instead of what was wanted."""
+        self._is_failing = False
+        """What was told last of the choice."""
         self._choice_problem = ""
         self._reload_problem = ""
         self.problem_since = 0.0
@@ -115,6 +119,7 @@ class Configurations:
             problem = str(error)
             with suppress(UserError):
                 self._wanted = await self._judge(_read(self._source.choose_otherwise()))
+                self._substitute = self._wanted
         self._note(problem, OTHER if self._wanted else NOTHING)
         return self._wanted is not None
 
@@ -174,16 +179,29 @@ class Configurations:
         if self._wanted is handed:
             self._keep(error, handed.candidate.profile.name)
 
+    async def fits(self, node: Node) -> bool:
+        """Whether the configuration of a node fits its hardware, as it may not have done before."""
+        try:
+            await in_thread("configuration", lambda: self._check(node.loaded, node.inventory))
+        except UserError:
+            return False
+        return True
+
     def _put_in_force(self, applicable: Applicable) -> None:
         self._in_force = applicable
         profile = applicable.candidate.profile
         log.info("in force: profile=%r file=%r", profile.name, profile.path)
-        self._tell(ProfileApplied(profile.name, Outcome.OK))
+        if applicable is not self._substitute:
+            self._tell_success(profile.name)
+
+    def _tell_success(self, profile: str) -> None:
+        self._is_failing = False
+        self._tell(ProfileApplied(profile, Outcome.OK))
 
     def _keep(self, problem: str, profile: str = "") -> None:
-        """Goes on with what is in force."""
-        self._wanted = self._in_force
-        self._note(problem, KEPT if self._in_force else NOTHING, profile)
+        """Goes on with what is in force, or is about to be for the first time."""
+        self._wanted = self._in_force or self._wanted
+        self._note(problem, KEPT, profile)
 
     async def _judge(self, candidate: Candidate) -> Applicable:
         """Raises UserError if it cannot be used, which is remembered."""
@@ -207,9 +225,12 @@ class Configurations:
         if problem and problem != self._choice_problem:
             log.error("%s; %s; tried again with every change", problem, meanwhile)
             self.problem_since = self._clock()
+            self._is_failing = True
             self._tell(ProfileApplied(profile, Outcome.FAILED, problem))
         elif self._choice_problem and not problem:
             log.info("the problem with the configuration is over")
+            if self._is_failing:
+                self._tell_success(self.profile)
         self._choice_problem = problem
 
 

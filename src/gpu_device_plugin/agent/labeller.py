@@ -90,7 +90,7 @@ class Labeller:
         self._labelled: Node | None = None
         """The node that the labels are of."""
         self._labels = Labels()
-        self._failures: tuple[str, ...] = ()
+        self._driver_problem = ""
         self._work: Work | None = None
         self._loaded: Loaded | None = None
         """The configuration that the work comes from."""
@@ -106,6 +106,11 @@ class Labeller:
     def state(self) -> Labelling:
         """The labels that are out, and what is wrong with them."""
         return self._state
+
+    @property
+    def problem(self) -> str:
+        """Why labels are not published; empty if they are."""
+        return self._problem
 
     async def take(self, node: Node) -> None:
         """Labels this node from now on; returns when that is done, or when patience ends."""
@@ -151,9 +156,15 @@ class Labeller:
         self._note(problem)
         if not problem and node is self._node:
             self._out.set()
-        outcome = Outcome.FAILED if problem else Outcome.OK
-        self._tell(Labelled(outcome, time.monotonic() - began, len(self._state.labels)))
+        published = 0 if problem else len(self._state.labels)
+        seconds = time.monotonic() - began
+        self._tell(Labelled(self._outcome(problem), seconds, published, pause))
         return pause
+
+    def _outcome(self, problem: str) -> Outcome:
+        if problem or self._labels.failures():
+            return Outcome.FAILED
+        return Outcome.REFUSED if self._driver_problem else Outcome.OK
 
     async def _label(self, node: Node) -> Work:
         """Makes the labels of a node, unless that is done already."""
@@ -165,7 +176,7 @@ class Labeller:
             timestamp = None if work.flags.no_timestamp else self._timestamp
             facts = await in_thread("facts", lambda: reader.read(timestamp))
             self._labels = make_labels(node.loaded.config, facts)
-            self._failures = self._labels.failures()
+            self._driver_problem = facts.driver_problem
             self._reports.update(problems_of(self._labels, facts))
             self._labelled = node
         return work
@@ -203,5 +214,5 @@ class Labeller:
             self._state,
             time=self._clock(),
             place=self._work.output.place if self._work else self._state.place,
-            problem=problem or "; ".join(self._failures),
+            problem="; ".join(filter(None, (problem, *self._labels.failures()))),
         )

@@ -86,6 +86,6 @@ def _options() -> tuple[Option, ...]:
 AGENT = ProgramSpec(
     program=Program.AGENT,
     title="GPU Node Agent",
-    summary="Offers the NVIDIA GPUs of a node, labels it, and follows its configuration.",
+    summary="Offers a node's NVIDIA GPUs, labels it and follows its configuration.",
     options=_options(),
 )

@@ -11,6 +11,7 @@ from gpu_device_plugin.diagnosis import (
     doctor_driver,
     doctor_kube,
     doctor_kubelet,
+    doctor_mig,
     doctor_mps,
     doctor_nvml,
     doctor_rights,
@@ -23,6 +24,7 @@ from gpu_device_plugin.errors import UsageError
 CHECKS: tuple[Check, ...] = (
     *doctor_driver.CHECKS,
     *doctor_nvml.CHECKS,
+    *doctor_mig.CHECKS,
     *doctor_runtime.CHECKS,
     *doctor_cdi.CHECKS,
     *doctor_kubelet.CHECKS,

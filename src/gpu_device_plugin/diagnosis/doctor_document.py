@@ -8,7 +8,6 @@ from typing import Any
 
 from gpu_device_plugin import __version__
 from gpu_device_plugin.diagnosis.doctor_host import Host
-from gpu_device_plugin.diagnosis.doctor_kube import node_name
 from gpu_device_plugin.diagnosis.doctor_model import Verdict
 from gpu_device_plugin.diagnosis.doctor_run import Finished
 
@@ -21,7 +20,7 @@ def to_dict(host: Host, results: Sequence[Finished]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "version": __version__,
-        "node": node_name(host),
+        "node": host.node_name,
         "time": host.edges.now(),
         "hostRoot": host.host_root,
         "container": host.is_container,

@@ -16,7 +16,7 @@ from typing import Any
 Json = dict[str, Any]
 
 CONNECT_SECONDS = 3.0
-ANSWER_SECONDS = 3.0
+ANSWER_SECONDS = 5.0
 API_SECONDS = 8.0
 
 _ADJTIMEX_BYTES = 208
@@ -43,10 +43,14 @@ def connect(path: str) -> str:
         except TimeoutError:
             return f"no connection within {CONNECT_SECONDS:g} s"
         except OSError as error:
-            if error.errno == errno.ECONNREFUSED:
-                return "nobody listens there any more"
-            return error.strerror or str(error)
+            return _why_not(error)
     return ""
+
+
+def _why_not(error: OSError) -> str:
+    if error.errno == errno.ECONNREFUSED:
+        return "nobody listens there any more"
+    return error.strerror or str(error)
 
 
 def ask_plugin(path: str) -> str:
@@ -75,11 +79,12 @@ async def _ask_plugin(path: str) -> str:
     except GRPCError as error:
         return f"GetDevicePluginOptions: {error.status.name}: {error.message}"
     except OSError as error:
-        if error.errno == errno.ECONNREFUSED:
-            return "nobody listens there any more"
-        return error.strerror or str(error)
+        return _why_not(error)
     except (ProtocolError, StreamTerminatedError) as error:
         return f"it does not speak gRPC: {error}"
+    except AttributeError:
+        # grpclib 0.4.9 stumbles over a connection that is closed in the moment it is made.
+        return "it closes the connection at once"
     return ""
 
 

@@ -12,15 +12,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gpu_device_plugin.cdi.paths import clean, join
+from gpu_device_plugin.cdi.paths import clean
 from gpu_device_plugin.cdi.root import Root
 from gpu_device_plugin.cdi.system import System
 from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.diagnosis import doctor_edges as edges
+from gpu_device_plugin.diagnosis.doctor_edges import Json
 from gpu_device_plugin.diagnosis.doctor_nvml_probe import probe_nvml, simulated_facts
-from gpu_device_plugin.errors import ConfigError
+from gpu_device_plugin.errors import ConfigError, UserError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.nvml_facts import NvmlFacts
 from gpu_device_plugin.resources.defaults import with_default_resources
@@ -43,7 +44,7 @@ class Edges:
     ask_plugin: Callable[[str], str] = edges.ask_plugin
     open_inotify: Callable[[], str] = edges.open_inotify
     ask_mps: Callable[[str, str, str], tuple[bool, str]] = edges.ask_mps
-    get_node: Callable[[str, Mapping[str, str], str], edges.Json] = edges.get_node
+    get_node: Callable[[str, Mapping[str, str], str], Json] = edges.get_node
     is_clock_synchronised: Callable[[], bool | None] = edges.is_clock_synchronised
     now: Callable[[], float] = edges.now
     space: Callable[[str], edges.Space] = edges.space
@@ -164,16 +165,44 @@ class Host:
         return None if isinstance(self._loaded, ConfigError) else self._loaded.config
 
     @cached_property
+    def _plan(self) -> Plan | UserError:
+        try:
+            config = self.config
+            inventory = self.open_backend(config).read()
+            return make_plan(with_default_resources(config, inventory), inventory)
+        except UserError as error:
+            return error
+
+    @property
     def plan(self) -> Plan:
         """What the plugin would offer here.
 
         Raises:
             UserError: nothing can be offered, or that cannot be told.
         """
-        config = self.config
-        inventory = self.open_backend(config).read()
-        return make_plan(with_default_resources(config, inventory), inventory)
+        if isinstance(self._plan, UserError):
+            raise self._plan
+        return self._plan
 
-    def below(self, *parts: str) -> str:
-        """Parts of a path of `files` below each other."""
-        return join(*parts)
+    @property
+    def node_name(self) -> str:
+        """The node's name: as given, or the machine's."""
+        return self.parsed.text("node-name") or self.edges.hostname().lower()
+
+    @cached_property
+    def _node(self) -> Json | UserError:
+        try:
+            return self.edges.get_node(self.kubeconfig, self.environ, self.node_name)
+        except UserError as error:
+            return error
+
+    @property
+    def node(self) -> Json:
+        """The node's object of the Kubernetes API, which is asked once.
+
+        Raises:
+            UserError: it does not answer, or refuses.
+        """
+        if isinstance(self._node, UserError):
+            raise self._node
+        return self._node

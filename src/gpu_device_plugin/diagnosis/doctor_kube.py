@@ -26,24 +26,17 @@ ACCESS = (
 API_LIMIT = 15.0
 
 
-def node_name(host: Host) -> str:
-    """The node's name: as given, or the machine's."""
-    return host.parsed.text("node-name") or host.edges.hostname().lower()
-
-
 def _node(host: Host) -> Json | Outcome:
     """The node, or why it is not known."""
-    name = node_name(host)
-    kubeconfig = host.kubeconfig
-    if not kubeconfig and "KUBERNETES_SERVICE_HOST" not in host.environ:
+    if not host.kubeconfig and "KUBERNETES_SERVICE_HOST" not in host.environ:
         return not_checked("no kubeconfig is given, and this is no pod", ACCESS)
     try:
-        return host.edges.get_node(kubeconfig, host.environ, name)
+        return host.node
     except UserError as error:
         step = ACCESS
         if getattr(error, "is_not_found", False):
             step = "--node-name NAME (NODE_NAME): kubectl get nodes"
-        return not_checked(f"the node {one_line(name)}: {one_line(str(error))}", step)
+        return not_checked(f"the node {one_line(host.node_name)}: {one_line(str(error))}", step)
 
 
 def check_labels(host: Host) -> Outcome:
@@ -56,7 +49,7 @@ def check_labels(host: Host) -> Outcome:
     for name, value in sorted(labels.items()):
         if name in PRESENT or name.startswith("nvidia.com/"):
             find.saw(f"label {name}={value}")
-    name = node_name(host)
+    name = host.node_name
     if not any(str(labels.get(label, "")) == "true" for label in PRESENT):
         find.fail(
             f"the node has none of the labels {' and '.join(PRESENT)}=true: the chart's pods do "
@@ -161,9 +154,9 @@ def check_profile(host: Host) -> Outcome:
     find.saw(f"{host.files.outer(directory)}: {', '.join(names) or 'empty'}")
     if value not in names:
         find.fail(
-            f"the label {CONFIG_LABEL} names {one_line(value)!r}, which is none of "
-            f"{', '.join(names) or 'no configurations'}",
-            f"kubectl label node {node_name(host)} --overwrite {CONFIG_LABEL}="
+            f"the label {CONFIG_LABEL} names {one_line(value)!r}, and "
+            f"{host.files.outer(directory)} holds {', '.join(names) or 'no configuration'}",
+            f"kubectl label node {host.node_name} --overwrite {CONFIG_LABEL}="
             f"{names[0] if names else 'NAME'}, or add it to the ConfigMap",
         )
     return find.outcome(f"{value} is there")

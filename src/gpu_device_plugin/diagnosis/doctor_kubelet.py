@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections import defaultdict
@@ -20,6 +21,8 @@ OTHER_ROOTS = (
     "/var/data/kubelet/device-plugins",
 )
 """Where distributions have the kubelet's directory."""
+DENIED = os.strerror(errno.EACCES)
+AS_ROOT = "run it as root: sudo gpu-node doctor"
 PREFIX = "nvidia"
 """What the names of sockets begin with that are plugins for NVIDIA GPUs."""
 
@@ -51,7 +54,9 @@ def check_socket(host: Host) -> Outcome:
     else:
         problem = host.edges.connect(host.real(socket))
         find.saw(f"connecting to {outer}: {problem or 'answered'}")
-        if problem:
+        if problem == DENIED:
+            find.gap(f"{outer} may not be connected to by uid {host.edges.uid()}", AS_ROOT)
+        elif problem:
             find.fail(
                 f"no kubelet listens at {outer}: {problem}",
                 "systemctl restart kubelet; journalctl -u kubelet -n 50",
@@ -84,6 +89,7 @@ def _without_directory(host: Host, directory: str) -> Outcome:
     if not others:
         return not_checked(
             f"no kubelet is to be seen: {outer} does not exist",
+            *([AS_ROOT] if host.edges.uid() else []),
             "if the kubelet has another root: --kubelet-socket=ROOT/device-plugins/kubelet.sock",
         )
     find = Findings()
@@ -116,7 +122,9 @@ def check_plugins(host: Host) -> Outcome:
     for name in ours:
         problem = host.edges.ask_plugin(host.real(join(directory, name)))
         find.saw(f"{name}: {problem or 'answers GetDevicePluginOptions'}")
-        if problem:
+        if problem == DENIED:
+            find.gap(f"{outer}/{name} may not be connected to", AS_ROOT)
+        elif problem:
             find.fail(
                 f"{outer}/{name}: {one_line(problem)}",
                 "does the plugin's pod run? kubectl get pods -A -o wide | grep device-plugin; a "
@@ -170,7 +178,7 @@ def check_rivals(host: Host) -> Outcome:
     found = list(plugin_processes(host))
     serving = defaultdict[str, list[int]](list)
     for process in found:
-        sockets = sorted({os.path.basename(path) for path in process.sockets})
+        sockets = sorted(set(process.sockets))
         find.saw(f"process {process.pid}: {one_line(process.command)}: {', '.join(sockets) or '?'}")
         for name in sockets:
             serving[name].append(process.pid)
@@ -227,7 +235,7 @@ CHECKS = (
         "the plugin's sockets are there and answer; none is stale or somebody else's",
         "troubleshooting.md#pods-run-but-no-gpus-are-offered",
         check_plugins,
-        seconds=20,
+        seconds=30,
     ),
     Check(
         "plugin-processes",

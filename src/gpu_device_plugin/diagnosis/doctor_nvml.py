@@ -26,6 +26,7 @@ ADVICE: dict[int, tuple[str, ...]] = {
 }
 """What to do about an error of the initialisation, by NVML's number (nvmlReturn_t)."""
 VERSION_MISMATCH = 18
+CANNOT = "NVML cannot be initialised: "
 
 
 def check_nvml(host: Host) -> Outcome:
@@ -63,7 +64,8 @@ def _tell_problem(host: Host, facts: NvmlFacts, find: Findings) -> None:
         )
     elif facts.init_error:
         steps = ADVICE.get(facts.init_code, ("nvidia-smi and dmesg | grep -i nvrm on the node",))
-        find.fail(f"NVML cannot be initialised: {one_line(facts.init_error)}", *steps)
+        text = one_line(facts.init_error.removeprefix(CANNOT))
+        find.fail(CANNOT + text, *steps)
     elif facts.crash:
         find.fail(
             f"NVML crashes whoever asks it: {facts.crash}",
@@ -78,7 +80,7 @@ def _tell_problem(host: Host, facts: NvmlFacts, find: Findings) -> None:
         find.fail(f"NVML cannot count the GPUs: {facts.count_error}", "nvidia-smi on the node")
 
 
-def _unasked(host: Host) -> Outcome | None:
+def unasked(host: Host) -> Outcome | None:
     """That nothing can be told of GPUs; None if it can."""
     facts = host.nvml
     if facts.problem:
@@ -121,65 +123,16 @@ def check_gpus(host: Host) -> Outcome:
     return find.outcome(f"{facts.count} GPUs: {', '.join(names)}" if names else "NVML lists no GPU")
 
 
-def check_mig(host: Host) -> Outcome:
-    """Whether the state of MIG is settled, can be read, and fits the strategy."""
-    unasked = _unasked(host)
-    if unasked is not None:
-        return unasked
-    find = Findings()
-    gpus = [gpu for gpu in host.nvml.gpus if gpu.mig_current or gpu.mig_pending or gpu.mig_error]
-    if not gpus:
-        return find.outcome("MIG is off on every GPU")
-    config = host.usable_config()
-    strategy = "none" if config is None else config.flags.mig_strategy or "none"
-    find.saw(f"--mig-strategy={strategy}")
-    for gpu in gpus:
-        find.saw(
-            f"GPU {gpu.index}: MIG {_on(gpu.mig_current)}, pending {_on(gpu.mig_pending)}, "
-            f"MIG devices: {'?' if gpu.mig_devices is None else gpu.mig_devices}"
-        )
-        _check_mig_of(gpu, find)
-    if strategy == "none" and any(gpu.mig_devices for gpu in gpus):
-        find.warn(
-            "there are MIG devices, and --mig-strategy=none does not offer them",
-            "--mig-strategy=mixed or single (MIG_STRATEGY; Helm: migStrategy)",
-        )
-    return find.outcome(f"on for {len(gpus)} of {host.nvml.count}, strategy {strategy}")
-
-
-def _check_mig_of(gpu: NvmlGpu, find: Findings) -> None:
-    if "ermission" in gpu.mig_error:
-        find.fail(
-            f"GPU {gpu.index}: its MIG devices may not be read: {gpu.mig_error}",
-            "NVIDIA_MIG_MONITOR_DEVICES=all and the capability SYS_ADMIN for the plugin's "
-            "container, or run it as root on the host",
-        )
-    elif gpu.mig_error:
-        find.fail(f"GPU {gpu.index}: its MIG devices cannot be read: {gpu.mig_error}")
-    elif gpu.mig_pending is not None and gpu.mig_current != gpu.mig_pending:
-        find.warn(
-            f"GPU {gpu.index}: MIG is {_on(gpu.mig_current)} and will be "
-            f"{_on(gpu.mig_pending)} after a reset",
-            f"{RESET} {gpu.index}",
-        )
-    elif gpu.mig_devices == 0:
-        find.warn(
-            f"GPU {gpu.index}: MIG is on and nothing is cut: it cannot be used",
-            f"nvidia-smi mig -i {gpu.index} -lgip, then nvidia-smi mig -i {gpu.index} -cgi "
-            f"PROFILE -C; or nvidia-smi -i {gpu.index} -mig 0",
-        )
-
-
 def check_memory(host: Host) -> Outcome:
     """Whether memory errors wait for a reset, or the driver asks for one."""
-    unasked = _unasked(host)
-    if unasked is not None:
-        return unasked
+    silent = unasked(host)
+    if silent is not None:
+        return silent
     find = Findings()
     for gpu in host.nvml.gpus:
         if not gpu.error:
             find.saw(
-                f"GPU {gpu.index}: ECC {_on(gpu.ecc_current)} (pending {_on(gpu.ecc_pending)}), "
+                f"GPU {gpu.index}: ECC {on_or_off(gpu.ecc_current)} (pending {on_or_off(gpu.ecc_pending)}), "
                 f"row remapping pending {_yes(gpu.remap_pending)}, failed "
                 f"{_yes(gpu.remap_failed)}, page retirement pending {_yes(gpu.retired_pending)}, "
                 f"recovery action {'?' if gpu.recovery_action is None else gpu.recovery_action}"
@@ -206,22 +159,22 @@ def _ills(gpu: NvmlGpu) -> Iterator[tuple[str, bool, str]]:
     if gpu.retired_pending:
         yield "pages of its memory are taken out of use at the next reset", False, reset
     if gpu.ecc_pending is not None and gpu.ecc_current != gpu.ecc_pending:
-        change = f"ECC is {_on(gpu.ecc_current)} and will be {_on(gpu.ecc_pending)} after a reset"
+        change = f"ECC is {on_or_off(gpu.ecc_current)} and will be {on_or_off(gpu.ecc_pending)} after a reset"
         yield change, False, reset
 
 
 def check_persistence(host: Host) -> Outcome:
     """Whether the driver stays loaded while nobody uses the GPUs."""
-    unasked = _unasked(host)
-    if unasked is not None:
-        return unasked
+    silent = unasked(host)
+    if silent is not None:
+        return silent
     find = Findings()
     known = [gpu for gpu in host.nvml.gpus if gpu.persistence is not None]
     if not known:
         return not_checked("the driver does not tell")
     off = [str(gpu.index) for gpu in known if not gpu.persistence]
     for gpu in known:
-        find.saw(f"GPU {gpu.index}: persistence mode {_on(gpu.persistence)}")
+        find.saw(f"GPU {gpu.index}: persistence mode {on_or_off(gpu.persistence)}")
     if off:
         find.warn(
             f"persistence mode is off for GPU {', '.join(off)}: each start of a container waits "
@@ -233,9 +186,9 @@ def check_persistence(host: Host) -> Outcome:
 
 def check_links(host: Host) -> Outcome:
     """Whether each GPU uses all lanes of PCIe that it could."""
-    unasked = _unasked(host)
-    if unasked is not None:
-        return unasked
+    silent = unasked(host)
+    if silent is not None:
+        return silent
     find = Findings()
     known = [gpu for gpu in host.nvml.gpus if gpu.link_width and gpu.link_width_most]
     if not known:
@@ -251,7 +204,8 @@ def check_links(host: Host) -> Outcome:
     return find.outcome(f"full width for {len(known)} GPUs")
 
 
-def _on(value: bool | None) -> str:
+def on_or_off(value: bool | None) -> str:
+    """A mode in words."""
     return "?" if value is None else "on" if value else "off"
 
 
@@ -269,19 +223,11 @@ CHECKS = (
         seconds=NVML_SECONDS,
     ),
     Check(
-        "gpus",
+        "gpu-list",
         Group.GPUS,
         "every GPU can be read, and none is missing",
         "operations.md#troubleshooting-by-symptom",
         check_gpus,
-        seconds=NVML_SECONDS,
-    ),
-    Check(
-        "mig",
-        Group.GPUS,
-        "MIG: settled, readable, and offered",
-        "operations.md#mig-reconfiguration",
-        check_mig,
         seconds=NVML_SECONDS,
     ),
     Check(

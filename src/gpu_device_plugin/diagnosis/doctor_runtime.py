@@ -72,7 +72,17 @@ def _check_one(host: Host, runtime: RuntimeConfig, wanted: tuple[str, ...], find
     )
     if any(name not in CDI_ONLY for name in wanted):
         _check_nvidia_runtime(host, runtime, find)
-    if any(name in CDI_ONLY for name in wanted) and runtime.cdi is False:
+    if not any(name in CDI_ONLY for name in wanted):
+        return
+    directories = runtime.cdi_directories
+    if directories and not {"/var/run/cdi", "/run/cdi"} & set(directories):
+        find.fail(
+            f"{runtime.kind} looks for CDI specifications in {', '.join(directories)}, and the "
+            "plugin writes to /var/run/cdi",
+            f"add /var/run/cdi to cdi_spec_dirs in {runtime.files[0]}, then systemctl restart "
+            f"{_tool_name(runtime)}",
+        )
+    if runtime.cdi is False:
         find.fail(
             f"{runtime.kind}: CDI is off, and --device-list-strategy is {','.join(wanted)}",
             f"nvidia-ctk runtime configure --runtime={_tool_name(runtime)} --enable-cdi, then "
@@ -225,7 +235,7 @@ def _has_link(host: Host, path: str) -> bool:
 
 CHECKS = (
     Check(
-        "runtime",
+        "runtime-config",
         Group.RUNTIME,
         "containerd, CRI-O, Docker: NVIDIA's runtime or CDI, as the plugin's strategy needs it",
         "operations.md#troubleshooting-by-symptom",

@@ -53,6 +53,8 @@ class RuntimeConfig:
     default: str = ""
     cdi: bool | None = None
     """Whether CDI is on; None if that is not known."""
+    cdi_directories: tuple[str, ...] = ()
+    """Where it looks for CDI specifications; empty for the usual places."""
     systemd_cgroups: bool | None = None
     """Whether systemd manages the cgroups; None if that is not known."""
 
@@ -96,6 +98,7 @@ def _containerd(host: Host, path: str) -> RuntimeConfig:
         nvidia=nvidia,
         default=default,
         cdi=bool(cdi),
+        cdi_directories=tuple(_texts(cri.get("cdi_spec_dirs"))),
         systemd_cgroups=bool(chosen.get("SystemdCgroup", False)),
     )
 
@@ -134,6 +137,7 @@ def _crio(host: Host, paths: list[str]) -> RuntimeConfig:
         default=str(runtime.get("default_runtime") or ""),
         # It has been on in every version that is still maintained.
         cdi=True,
+        cdi_directories=tuple(_texts(runtime.get("cdi_spec_dirs"))),
         systemd_cgroups=runtime.get("cgroup_manager", "systemd") == "systemd",
     )
 
@@ -153,6 +157,7 @@ def _docker(host: Host, path: str) -> RuntimeConfig:
         nvidia=tuple(name for name, item in handlers.items() if _is_nvidia(name, item)),
         default=str(table.get("default-runtime") or "runc"),
         cdi=bool(_table(table, "features").get("cdi", False)),
+        cdi_directories=tuple(_texts(table.get("cdi-spec-dirs"))),
         systemd_cgroups=cgroups[-1].endswith("systemd") if cgroups else None,
     )
 

@@ -183,7 +183,8 @@ class Supervisor:
     async def _restart(self) -> None:
         """Begins anew; a configuration that cannot be used leaves everything as it is."""
         known = None if self._node is None else self._node.inventory
-        must_fit = self._must_fit or known is not None
+        is_serving = known is not None and not (self._node and self._node.plan_problem)
+        must_fit = self._must_fit or is_serving
         read = self._reader.read
         try:
             loaded, backend = await in_thread("configure", self._reader.configure)

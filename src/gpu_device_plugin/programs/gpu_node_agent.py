@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpu_device_plugin import __version__
-from gpu_device_plugin.agent.agent import Agent, Following
+from gpu_device_plugin.agent.agent import Agent, Announce, Following
 from gpu_device_plugin.agent.configurations import Configurations
 from gpu_device_plugin.agent.labeller import Labeller
 from gpu_device_plugin.agent.sources import LabelledFile, SingleFile, Source
@@ -22,19 +22,25 @@ from gpu_device_plugin.config.validate import validate_agent, validate_labels
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.described import describe
 from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
-from gpu_device_plugin.plugin.node import Node, NodeReader, check_fit
+from gpu_device_plugin.plugin.node import NodeReader, check_fit
 from gpu_device_plugin.plugin.supervisor import Supervisor
 from gpu_device_plugin.programs.common import run_program
 from gpu_device_plugin.programs.device_plugin import cdi_settings, check_directories, open_backend
 from gpu_device_plugin.programs.gpu_feature_discovery import make_work, open_client
-from gpu_device_plugin.telemetry import Listener
+from gpu_device_plugin.programs.listening import Port, prepare_port
+from gpu_device_plugin.status.reporting import health_reporting
+from gpu_device_plugin.telemetry import Listener, everyone
 from gpu_device_plugin.watch.node_label import NodeLabel, follow_node
 from gpu_device_plugin.watch.profiles import Profile, ProfileRules
 
 if TYPE_CHECKING:
     from gpu_device_plugin.kube.client import KubeClient
+    from gpu_device_plugin.status.reporter import Reporter
 
 log = logging.getLogger(__name__)
+
+NAME = "gpu-node-agent"
+"""What the program calls itself towards Kubernetes."""
 
 
 def run_agent(argv: Sequence[str]) -> int:
@@ -52,17 +58,20 @@ def serve(parsed: Parsed) -> None:
     log.info("starting gpu-node agent v%s", __version__)
     kubelet = KubeletSocket(parsed.text("kubelet-socket"))
     check_directories(kubelet, parsed.text("plugin-directory"))
-    asyncio.run(run(parsed, kubelet))
+    asyncio.run(run(parsed, kubelet, prepare_port(parsed)))
 
 
-async def run(parsed: Parsed, kubelet: KubeletSocket) -> None:
-    """Puts the parts together and runs them."""
+async def run(parsed: Parsed, kubelet: KubeletSocket, port: Port) -> None:
+    """Puts the parts together and runs them, looked at through a port."""
     wake = asyncio.Event()
     source, following, client = follow(parsed, wake)
+    reports = health_reporting(parsed, NAME)
+    tell = everyone(port.tell, reports.tell)
     configurations = Configurations(
         source,
         load=lambda profile, contents: load_profile(parsed, profile, contents),
         check=lambda loaded, inventory: check_fit(loaded, find(parsed, loaded.config), inventory),
+        tell=tell,
     )
     reader = NodeReader(
         load_config=configurations.load,
@@ -70,13 +79,13 @@ async def run(parsed: Parsed, kubelet: KubeletSocket) -> None:
         cdi=cdi_settings(parsed),
     )
 
-    def make_supervisor(announce: Callable[[Node], Awaitable[None]], tell: Listener) -> Supervisor:
+    def make_supervisor(announce: Announce, hear: Listener) -> Supervisor:
         return Supervisor(
             reader,
             kubelet,
             socket_directory=parsed.text("plugin-directory"),
             rescan_seconds=parsed.integer("rescan-interval") / 1e9,
-            tell=tell,
+            tell=everyone(hear, tell),
             announce=announce,
             must_fit=False,
         )
@@ -84,14 +93,19 @@ async def run(parsed: Parsed, kubelet: KubeletSocket) -> None:
     agent = Agent(
         configurations,
         make_supervisor,
-        labeller=make_labeller(parsed, client),
+        labeller=make_labeller(parsed, client, tell),
         following=following,
         directory=source.directory,
         wake=wake,
     )
-    async with AsyncExitStack() as stack:
-        if client is not None:
-            stack.push_async_callback(client.close)
+
+    def describe_agent(reporter: Reporter) -> None:
+        reporter.observe = agent.observe
+        reporter.ready = agent.readiness
+        reporter.labelling = agent.labelling
+        reporter.profile = agent.profile
+
+    async with client or nullcontext(), port.open(describe_agent), reports.running(agent.observe):
         await agent.run()
 
 
@@ -112,7 +126,7 @@ def follow(
             parsed.origins.get("config-file", "config-file"),
             directory,
         )
-    client = open_client(parsed, "gpu-node-agent")
+    client = open_client(parsed, NAME)
     rules = ProfileRules(
         directory=directory,
         label=parsed.text("node-label"),
@@ -132,11 +146,11 @@ def find(parsed: Parsed, config: Config) -> Backend:
     return describe(open_backend(parsed, config), driver_root)
 
 
-def make_labeller(parsed: Parsed, client: KubeClient | None) -> Labeller | None:
+def make_labeller(parsed: Parsed, client: KubeClient | None, tell: Listener) -> Labeller | None:
     """Publishes labels, if any are wanted."""
     if not parsed.flag("publish-labels"):
         return None
-    return Labeller(lambda loaded, source: make_work(parsed, loaded, source, client))
+    return Labeller(lambda loaded, source: make_work(parsed, loaded, source, client), tell=tell)
 
 
 def load_profile(parsed: Parsed, profile: Profile, contents: bytes) -> Loaded:

@@ -28,6 +28,7 @@ from gpu_device_plugin.simulation.demo_stage import LogLine, Stage
 from gpu_device_plugin.simulation.demo_theatre import Theatre
 from gpu_device_plugin.simulation.demo_view import render
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
+from gpu_device_plugin.simulation.page_address import FREE_LOOPBACK
 
 PLUGIN_DIR_VARIABLE = "GPU_NODE_PLUGIN_DIR"
 REDRAW_SECONDS = 0.5
@@ -49,13 +50,18 @@ class _Interruption(Exception):  # noqa: N818 - not an error
     number: signal.Signals
 
 
-def run_demo(speed: float | None = None, stream: TextIO | None = None) -> int:
+def run_demo(
+    speed: float | None = None,
+    stream: TextIO | None = None,
+    page_address: str = FREE_LOOPBACK,
+) -> int:
     """Runs the demonstration on a terminal, or as plain lines where there is none.
 
     Args:
         speed: how many times faster the pauses are; 0 for none. By default 1 on a terminal,
             else 0.
         stream: what is written to; the standard output by default.
+        page_address: where the plugin's page and metrics are served meanwhile; empty for nowhere.
 
     Returns:
         0 if everything came out as it should, or somebody at the terminal has seen enough; 1 if
@@ -66,7 +72,7 @@ def run_demo(speed: float | None = None, stream: TextIO | None = None) -> int:
     pace = float(live) if speed is None else speed
     try:
         with _quiet_logs():
-            seconds = asyncio.run(_demo(out, live=live, speed=pace))
+            seconds = asyncio.run(_demo(out, page_address, live=live, speed=pace))
     except _Interruption as end:
         return 0 if live and end.number is signal.SIGINT else 128 + end.number
     except (UserError, OSError) as error:
@@ -87,13 +93,13 @@ def _quiet_logs() -> Iterator[None]:
         root.handlers[:] = before
 
 
-async def _demo(out: TextIO, *, live: bool, speed: float) -> float:
+async def _demo(out: TextIO, page_address: str, *, live: bool, speed: float) -> float:
     """Sets the stage, plays, and clears away; the seconds that it took."""
     printer = Printer(out)
     on_line = None if live else printer.line
     async with _signals() as interrupted:
         with tempfile.TemporaryDirectory(prefix="gpu-node-") as directory:
-            async with _theatre(directory, on_line, speed=speed) as house:
+            async with _theatre(directory, on_line, page_address, speed=speed) as house:
                 play = _play_live if live else _play_plain
                 await play(house, printer, interrupted)
                 return house.stage.seconds
@@ -101,7 +107,11 @@ async def _demo(out: TextIO, *, live: bool, speed: float) -> float:
 
 @asynccontextmanager
 async def _theatre(
-    directory: str, on_line: Callable[[LogLine], None] | None, *, speed: float
+    directory: str,
+    on_line: Callable[[LogLine], None] | None,
+    page_address: str,
+    *,
+    speed: float,
 ) -> AsyncIterator[Theatre]:
     """The kubelet running, the plugin ready to be started; both are stopped in the end."""
     sockets = os.path.join(directory, "device-plugins")
@@ -121,8 +131,9 @@ async def _theatre(
         [
             f"--simulate={PROFILE}",
             f"--kubelet-socket={kubelet.socket}",
-            f"--pod-resources-socket={pods}",
             f"--config-file={config}",
+            f"--metrics-address={page_address}",
+            f"--pod-resources-socket={pods}",
         ],
         {PLUGIN_DIR_VARIABLE: sockets, EVENTS_VARIABLE: events},
         stage.hear_plugin,

@@ -28,6 +28,10 @@ class Printer:
         """A line of the log."""
         self._write(log_line(line, PLAIN_WIDTH, named=True))
 
+    def say(self, text: str) -> None:
+        """Lines that are of neither log nor tables."""
+        self._write([(span(line),) for line in text.splitlines()])
+
     def begin(self, stage: Stage) -> None:
         """An act begins."""
         scene = stage.scene

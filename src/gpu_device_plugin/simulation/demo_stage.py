@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpu_device_plugin.hardware.model import Inventory
+from gpu_device_plugin.simulation.page_address import page_url
 from gpu_device_plugin.simulation.views import EventKind, KubeletEvent, NodeView
 
 LOG_LINES = 500
@@ -83,6 +84,8 @@ class Picture:
     """Why devices are unhealthy, as the plugin tells it; by id without replica number."""
     scene: Scene
     log: tuple[LogLine, ...]
+    page: str = ""
+    """URL of the plugin's page; empty if there is none."""
 
 
 class Stage:
@@ -111,7 +114,7 @@ class Stage:
         self._start = time.monotonic()
         self._causes: dict[str, str] = {}
         self._log: deque[LogLine] = deque(maxlen=LOG_LINES)
-        self._plugin_lines = 0
+        self._page = ""
         self._logged = asyncio.Event()
 
     @property
@@ -129,6 +132,7 @@ class Stage:
             causes=dict(self._causes),
             scene=self.scene,
             log=tuple(self._log),
+            page=self._page,
         )
 
     def enter(self, scene: Scene) -> None:
@@ -142,6 +146,11 @@ class Stage:
 
     def hear_plugin(self, level: str, text: str) -> None:
         """The plugin has logged something."""
+        url = page_url(text)
+        if url:
+            self._page = url
+            self._add(Side.NODE, f"the page: {url}, the metrics: {url}metrics", Tone.STRONG)
+            return
         match = _UNHEALTHY.match(text)
         if match:
             self._causes[match[1]] = match[2]

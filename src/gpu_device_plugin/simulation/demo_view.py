@@ -25,6 +25,8 @@ from gpu_device_plugin.simulation.views import DeviceView, NodeView, ResourceVie
 
 WIDE = 112
 """Columns from which on there are more facts, and a log for each side."""
+NARROW = 60
+"""Columns from which on there is room for the address of the page."""
 POD_COLOURS = ("36", "34", "35", "96", "94", "95")
 """Not green, yellow or red, which mean something."""
 SIDE_COLOURS = {Side.NODE: "31", Side.PLUGIN: "35", Side.KUBELET: "36"}
@@ -93,8 +95,11 @@ def _title(picture: Picture, width: int, glyphs: Glyphs) -> Line:
 
 def _progress(picture: Picture, width: int, glyphs: Glyphs) -> Line:
     scene = picture.scene
-    done = width * scene.number // scene.total if scene.total else 0
-    return (Span(glyphs.full * done, "36"), span(glyphs.rest * (width - done), Tone.QUIET))
+    page = picture.page if width >= NARROW else ""
+    room = width - len(page) - 1 if page else width
+    done = room * scene.number // scene.total if scene.total else 0
+    bar = (Span(glyphs.full * done, "36"), span(glyphs.rest * (room - done), Tone.QUIET))
+    return (*bar, span(f" {page}")) if page else bar
 
 
 def _scene(picture: Picture) -> Iterator[Line]:

@@ -137,3 +137,15 @@ def test_pictures_are_for_terminals_that_can_show_them() -> None:
     assert glyphs_of(io.TextIOWrapper(io.BytesIO(), "utf-8")) is UNICODE
     assert glyphs_of(io.TextIOWrapper(io.BytesIO(), "ascii")) is ASCII
     assert sys.executable
+
+
+def test_the_page_is_told_once_and_shown_in_every_picture() -> None:
+    lines = list[LogLine]()
+    stage = a_stage(lines)
+
+    stage.hear_plugin("info", "serving HTTP at 127.0.0.1:4711: /, /metrics")
+
+    assert [line.text for line in lines] == [
+        "the page: http://127.0.0.1:4711/, the metrics: http://127.0.0.1:4711/metrics"
+    ]
+    assert stage.picture(NodeView()).page == "http://127.0.0.1:4711/"

@@ -34,6 +34,7 @@ def a_picture(*resources: ResourceView, log: tuple[LogLine, ...] = ()) -> Pictur
         causes={UUIDS[2]: "XID 48"},
         scene=Scene(2, 9, "Title", "Text."),
         log=log,
+        page="http://127.0.0.1:4711/",
     )
 
 
@@ -92,6 +93,11 @@ def test_wide_terminals_show_more_and_a_log_for_each_side() -> None:
     first = lines[lines.index(titles) + 1]
     assert "a message of the plugin" in first
     assert "│   1.00 32 devices" in first
+
+
+def test_the_address_of_the_page_stands_where_there_is_room() -> None:
+    assert text_of(a_picture(), 80, 24)[1].endswith("── http://127.0.0.1:4711/")
+    assert "http" not in text_of(a_picture(), 59, 24)[1]
 
 
 def test_gpus_without_plugin_or_list_are_shown_as_such() -> None:

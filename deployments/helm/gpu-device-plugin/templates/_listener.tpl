@@ -132,13 +132,16 @@ readinessProbe:
 {{- define "gpu-device-plugin.listeners" -}}
 {{- $namespace := include "gpu-device-plugin.namespace" . }}
 {{- $listeners := list }}
-{{- if .Values.devicePlugin.enabled }}
+{{- if include "gpu-device-plugin.pluginRuns" . }}
 {{- $listeners = append $listeners (dict "part" "devicePlugin" "component" "device-plugin" "name" (include "gpu-device-plugin.fullname" .) "namespace" $namespace) }}
-{{- if .Values.mps.enabled }}
+{{- end }}
+{{- if .Values.agent.enabled }}
+{{- $listeners = append $listeners (dict "part" "agent" "component" "agent" "name" (include "gpu-device-plugin.agentName" .) "namespace" $namespace) }}
+{{- end }}
+{{- if and .Values.devicePlugin.enabled .Values.mps.enabled }}
 {{- $listeners = append $listeners (dict "part" "mps" "component" "mps-control-daemon" "name" (include "gpu-device-plugin.mpsName" .) "namespace" $namespace) }}
 {{- end }}
-{{- end }}
-{{- if .Values.gfd.enabled }}
+{{- if include "gpu-device-plugin.gfdRuns" . }}
 {{- $listeners = append $listeners (dict "part" "gfd" "component" "gpu-feature-discovery" "name" (include "gpu-device-plugin.gfdName" .) "namespace" (include "gpu-device-plugin.gfdNamespace" .)) }}
 {{- end }}
 {{- toYaml $listeners }}
