@@ -11,7 +11,7 @@ from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.config.option import Program
 from gpu_device_plugin.logs import LogTail
 from gpu_device_plugin.programs.listening import Describe
-from gpu_device_plugin.status.endpoints import TEXT_PAGE, Endpoint, Metrics, Page, make_routes
+from gpu_device_plugin.status.endpoints import Endpoint, Metrics, Page, make_routes
 from gpu_device_plugin.status.reporter import Reporter
 from gpu_device_plugin.telemetry import Listener, everyone
 from gpu_device_plugin.web.address import read_address
@@ -54,7 +54,7 @@ class OpenPort:
         )
         self._listeners = list[Listener]()
         self._metrics: Metrics | None = None
-        self._page: Page = TEXT_PAGE
+        self._page: Page | None = None
         self._pods: PodWatcher | None = None
         if Endpoint.METRICS in self._endpoints:
             self._count(parsed.program)

@@ -13,7 +13,7 @@ from gpu_device_plugin.status.document import to_json
 from gpu_device_plugin.status.model import Check, NodeStatus
 from gpu_device_plugin.status.reporter import Reporter
 from gpu_device_plugin.web.headers import STRICT_POLICY
-from gpu_device_plugin.web.messages import HTML, JSON, TEXT, Handler, Request, Response, Route
+from gpu_device_plugin.web.messages import HTML, JSON, Handler, Request, Response, Route
 
 FRESH_SECONDS = 0.2
 """How long an answer that is costly to make is given to everybody who asks."""
@@ -56,25 +56,6 @@ class Page:
     render: Callable[[NodeStatus], bytes]
     policy: str = STRICT_POLICY
     """Its ``Content-Security-Policy``: what of it may be run, shown and loaded."""
-    content_type: str = HTML
-
-
-def render_text(status: NodeStatus) -> bytes:
-    """The least that a page can say."""
-    lines = [f"{status.program} v{status.version} node {status.node or '(name not known)'}"]
-    lines += [f"live: {_words(status.live)}", f"ready: {_words(status.ready)}"]
-    lines += [
-        f"{each.name}: {each.allocatable} of {each.capacity} can be allocated, {each.state}"
-        for each in status.resources
-    ]
-    return "".join(f"{line}\n" for line in [*lines, "more: /status.json"]).encode()
-
-
-def _words(check: Check) -> str:
-    return "yes" if check.ok else "; ".join(check.reasons)
-
-
-TEXT_PAGE = Page(render_text, content_type=TEXT)
 
 
 class Remembered:
@@ -103,7 +84,7 @@ def make_routes(
     wanted: Collection[str],
     *,
     metrics: Metrics | None = None,
-    page: Page = TEXT_PAGE,
+    page: Page | None = None,
 ) -> dict[str, Route]:
     """What answers on which path.
 
@@ -111,7 +92,7 @@ def make_routes(
         reporter: tells the status.
         wanted: names of endpoints.
         metrics: what is scraped; None where there are none.
-        page: how the status is shown to people.
+        page: how the status is shown to people; None where it is not.
     """
     routes = dict[str, Route]()
     if Endpoint.PROBES in wanted:
@@ -122,6 +103,7 @@ def make_routes(
         routes["/metrics"] = Route(Remembered(lambda asked: _metrics(metrics, asked)))
     if Endpoint.STATUS in wanted:
         routes["/status.json"] = Route(Remembered(lambda _: _document(reporter.status())))
+    if Endpoint.STATUS in wanted and page is not None:
         routes["/"] = Route(Remembered(lambda _: _page(page, reporter.status())))
     return routes
 
@@ -149,4 +131,4 @@ def _document(status: NodeStatus) -> Response:
 
 def _page(page: Page, status: NodeStatus) -> Response:
     policy = {"Content-Security-Policy": page.policy}
-    return Response(200, page.content_type, page.render(status), policy, may_be_compressed=True)
+    return Response(200, HTML, page.render(status), policy, may_be_compressed=True)

@@ -288,6 +288,13 @@ def test_our_own_options_are_checked_at_once() -> None:
         'GPU_NODE_LOG_FORMAT: "yaml" is not allowed'
     )
     assert plugin(GPU_NODE_LOG_FORMAT="").text("log-format") == "text"
+    assert plugin("--metrics-endpoints=status, probes").strings("metrics-endpoints") == (
+        "status",
+        "probes",
+    )
+    assert usage_error("--metrics-endpoints=probes,pods") == (
+        '--metrics-endpoints: "pods" is not allowed (allowed: metrics, probes, status)'
+    )
     assert plugin("--simulate=dgx-a100").text("simulate") == "dgx-a100"
     assert plugin(GPU_NODE_SIMULATE="n.yaml").text("simulate") == "n.yaml"
 

@@ -24,6 +24,9 @@ class Exposition:
     body: bytes
 
 
+PAGE = Page(lambda status: status.node.encode(), policy="own")
+
+
 class FakeMetrics:
     def render(self, accept: str = "") -> Exposition:
         return Exposition(accept or "plain", b"up 1\n")
@@ -45,7 +48,7 @@ def ask(routes: dict[str, Route], path: str, accept: str = "", *, trusted: bool 
     ],
 )
 def test_only_what_is_wanted_is_there(wanted: Iterable[str], paths: set[str]):
-    assert set(make_routes(Reporter("p"), list(wanted), metrics=FakeMetrics())) == paths
+    assert set(make_routes(Reporter("p"), list(wanted), metrics=FakeMetrics(), page=PAGE)) == paths
 
 
 def test_only_probes_are_open_to_everybody():
@@ -91,17 +94,9 @@ def test_metrics_are_in_the_form_that_is_asked_for():
 
 
 def test_a_page_comes_with_the_policy_that_it_needs():
-    page = Page(lambda status: status.node.encode(), policy="own")
-    answer = ask(make_routes(Reporter("p", node="n"), ALL, page=page), "/")
+    answer = ask(make_routes(Reporter("p", node="n"), ALL, page=PAGE), "/")
     assert (answer.content_type, answer.body) == ("text/html; charset=utf-8", b"n")
     assert answer.headers["Content-Security-Policy"] == "own"
-
-
-def test_without_a_page_there_is_the_least_that_it_would_say():
-    reporter = Reporter("p", ready=lambda: Check(ok=False, reasons=("a", "b")))
-    text = ask(make_routes(reporter, ALL), "/").body.decode()
-    assert "node (name not known)" in text
-    assert "live: yes\nready: a; b\n" in text
 
 
 def test_a_flood_of_questions_is_one_question():

@@ -13,7 +13,7 @@ from gpu_device_plugin.plugin.health import WatchState
 from gpu_device_plugin.plugin.served import State
 from gpu_device_plugin.status import model
 from gpu_device_plugin.status.collect import SEVERITIES
-from gpu_device_plugin.status.endpoints import FRESH_SECONDS, make_routes
+from gpu_device_plugin.status.endpoints import FRESH_SECONDS, Page, make_routes
 from gpu_device_plugin.status.reporter import Reporter
 from gpu_device_plugin.web.connection import LARGEST_HEAD, Limits
 from gpu_device_plugin.web.guard import OWN_DOMAINS
@@ -52,7 +52,12 @@ def test_every_path_is_in_the_page():
         def render(self, accept: str = "") -> None:
             raise AssertionError(accept)
 
-    routes = make_routes(Reporter("p"), ("metrics", "probes", "status"), metrics=NoMetrics())  # type: ignore[arg-type]  # never asked
+    routes = make_routes(
+        Reporter("p"),
+        ("metrics", "probes", "status"),
+        metrics=NoMetrics(),  # type: ignore[arg-type]  # never asked
+        page=Page(lambda _: b""),
+    )
     for path in routes:
         assert f"`{path}`" in PROBES, path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,8 @@ from gpu_device_plugin.plugin.cdi_settings import CdiSettings
 from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
 from gpu_device_plugin.plugin.node import NodeReader
 from gpu_device_plugin.plugin.supervisor import Supervisor
-from gpu_device_plugin.status.document import from_json, to_json
-from gpu_device_plugin.status.model import Check, FormerHolding, Holder, NodeStatus, Pods
+from gpu_device_plugin.status.document import from_json, to_data, to_json
+from gpu_device_plugin.status.model import Check, FormerHolding, Holder, Labelling, NodeStatus, Pods
 from gpu_device_plugin.status.reporter import Reporter
 
 CONFIG = """\
@@ -81,6 +82,15 @@ def test_a_served_node_is_told_in_full(tmp_path):
 def test_a_document_is_read_back_as_it_was(tmp_path, profile):
     status = observed(tmp_path, profile)
     assert from_json(to_json(status)) == status
+
+
+def test_as_data_and_as_json_it_is_the_same(tmp_path):
+    status = replace(
+        observed(tmp_path, "dgx-a100-mig"), labelling=Labelling(1.0, "a file", (("a", "1"),))
+    )
+    data = to_data(status)
+    assert data == json.loads(to_json(status))
+    assert data["labelling"]["labels"] == {"a": "1"}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "3", '{"schema": "other"}', "null"])
