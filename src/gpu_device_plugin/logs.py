@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
+import re
 import sys
 import time
 from collections import deque
@@ -25,23 +27,40 @@ class TextFormatter(logging.Formatter):
     """``I1129 15:24:52.123456 1 plugin.served] registered resource=nvidia.com/gpu``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, followed by a traceback where there is one."""
+        """One line, followed by a traceback where there is one.
+
+        What comes from outside cannot break the line; a configuration, which is meant to be of
+        several lines, has them in its format string.
+        """
         moment = time.localtime(record.created)
         micros = int(record.created % 1 * 1_000_000)
         stamp = f"{time.strftime('%m%d %H:%M:%S', moment)}.{micros:06d}"
         where = record.name.removeprefix(f"{_PACKAGE}.")
-        line = f"{record.levelname[0]}{stamp} {os.getpid()} {where}] {record.getMessage()}"
+        message = record.getMessage()
+        if "\n" not in str(record.msg):
+            message = _on_one_line(message)
+        line = f"{record.levelname[0]}{stamp} {os.getpid()} {where}] {message}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
 
 
+def _on_one_line(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: ``ts`` (seconds since 1970), ``level``, ``logger``, ``msg``."""
+    """One JSON object a line: ``ts`` (seconds since 1970), ``level``, ``logger``, ``msg``.
+
+    Each ``key=value`` pair of the message is also a field: ``"resource": "nvidia.com/gpu"``. The
+    pairs are read off the format string and not off the text, so that values may be anything.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as JSON."""
-        fields = {
+        fields: dict[str, object] = {
             "ts": round(record.created, 6),
             "level": record.levelname.lower(),
             "logger": record.name.removeprefix(f"{_PACKAGE}."),
@@ -49,7 +68,33 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
-        return json.dumps(fields, ensure_ascii=False)
+        return json.dumps({**pairs_of(record), **fields}, ensure_ascii=False)
+
+
+_PLACEHOLDER = re.compile(r"(?:\b([a-z_]+)=)?%(?:(%)|#?[-+ 0-9.]*[a-zA-Z])")
+"""A placeholder of a format string, with the key before it; or an escaped percent sign."""
+
+
+Scalar = str | int | float | bool | None
+
+
+def pairs_of(record: logging.LogRecord) -> dict[str, Scalar]:
+    """The values that a record's format string has keys for."""
+    found = [match for match in _PLACEHOLDER.finditer(str(record.msg)) if not match[2]]
+    if not isinstance(record.args, tuple) or len(found) != len(record.args):
+        return {}
+    return {
+        match[1]: _scalar(value)
+        for match, value in zip(found, record.args, strict=True)
+        if match[1]
+    }
+
+
+def _scalar(value: object) -> Scalar:
+    """The value as JSON has it; JSON knows no infinity."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value if isinstance(value, str | int | None) else str(value)
 
 
 def set_up_logging(form: LogFormat = LogFormat.TEXT, level: int = logging.INFO) -> None:

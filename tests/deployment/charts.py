@@ -24,7 +24,9 @@ CHART = ROOT / "deployments" / "helm" / "gpu-device-plugin"
 RELEASE = "nvdp"
 NAMESPACE = "gpu"
 PLUGIN, GFD, MPS = "device-plugin", "gpu-feature-discovery", "mps-control-daemon"
+AGENT = "agent"
 MAIN = {PLUGIN: "nvidia-device-plugin-ctr", GFD: f"{GFD}-ctr", MPS: f"{MPS}-ctr"}
+"""What runs by default, or with gfd.enabled; the agent takes the place of the first two."""
 
 
 class RefusedError(Exception):
@@ -89,7 +91,7 @@ class Rendered:
         (found,) = (
             item
             for item in [*pod.get("initContainers", []), *pod["containers"]]
-            if item["name"] == (name or MAIN[component])
+            if item["name"] == (name or MAIN.get(component, "gpu-node-agent-ctr"))
         )
         assert isinstance(found, dict)
         return found

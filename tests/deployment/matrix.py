@@ -186,7 +186,103 @@ MATRIX: dict[str, dict[str, Any]] = {
     "extraEnv": {
         "devicePlugin": {"extraEnv": [{"name": "DP_DISABLE_HEALTHCHECKS", "value": "94"}]},
         "gfd": {"enabled": True, "extraEnv": [{"name": "GFD_MACHINE_TYPE_FILE", "value": ""}]},
-        "mps": {"extraEnv": [{"name": "LOG_FORMAT", "value": "json"}]},
+        "mps": {"extraEnv": [{"name": "GPU_NODE_LOG_LEVEL", "value": "debug"}]},
+    },
+    # Agent.
+    "agent": {"agent": {"enabled": True}},
+    "agent with labels": {"agent": {"enabled": True}, "gfd": {"enabled": True}},
+    "agent with labels in a file": {
+        "agent": {"enabled": True},
+        "gfd": {"enabled": True, "useNodeFeatureAPI": False, "noTimestamp": True},
+        "networkPolicy": {"enabled": True},
+    },
+    "agent with configurations": {
+        "agent": {"enabled": True, "rescanInterval": "10s"},
+        "config": {"map": {"default": TIME_SLICING, "mig": MIXED}},
+        "networkPolicy": {"enabled": True},
+    },
+    "agent with a ConfigMap that is there": {
+        "agent": {"enabled": True},
+        "config": {"name": "mine", "fallbackStrategies": []},
+        "gfd": {"enabled": True, "securityContext": None},
+    },
+    "agent without MPS, unprivileged": {
+        "agent": {"enabled": True, "securityContext": {"runAsUser": 0}},
+        "mps": {"enabled": False},
+        "resources": {"limits": {"memory": "128Mi"}},
+    },
+    "agent, options": {
+        "agent": {
+            "enabled": True,
+            "extraEnv": [{"name": "GPU_NODE_LOG_LEVEL", "value": "debug"}],
+        },
+        "devicePlugin": {
+            "enableHostNetwork": True,
+            "extraEnv": [{"name": "DP_DISABLE_HEALTHCHECKS", "value": "94"}],
+        },
+        "gfd": {"enabled": True, "extraEnv": [{"name": "GPU_NODE_LOG_LEVEL", "value": "info"}]},
+        "nvidiaDriverRoot": "/run/nvidia/driver",
+        "deviceDiscoveryStrategy": "nvml",
+        "migStrategy": "single",
+    },
+    "agent, simulated and looked at": {
+        "agent": {"enabled": True},
+        "gfd": {"enabled": True},
+        "simulate": {"node": SIMULATED_NODE},
+        "metrics": {
+            "enabled": True,
+            "ports": {"agent": 9000},
+            "serviceMonitor": {"enabled": True},
+        },
+        "probes": {"enabled": True},
+        "networkPolicy": {"enabled": True},
+    },
+    # Metrics and probes.
+    "health reports": {"reportHealth": ["events", "node-condition"]},
+    "health reports: events, and metrics": {
+        "reportHealth": ["events"],
+        "metrics": {"enabled": True},
+        "networkPolicy": {"enabled": True},
+    },
+    "metrics": {"metrics": {"enabled": True}, "gfd": {"enabled": True}},
+    "metrics without pages and pods": {
+        "metrics": {"enabled": True, "statusPage": False, "podResources": {"enabled": False}},
+    },
+    "metrics, guarded": {
+        "metrics": {
+            "enabled": True,
+            "ports": {"devicePlugin": 9000, "gfd": 9001, "mps": 9002},
+            "podResources": {"path": "/data/kubelet/pod-resources"},
+            "tls": {"secretName": "certificate"},
+            "token": {"secretName": "token", "key": "bearer"},
+            "service": {"annotations": {"a": "b"}},
+            "serviceMonitor": {
+                "enabled": True,
+                "interval": "1m",
+                "scrapeTimeout": "10s",
+                "labels": {"release": "prometheus"},
+                "tlsConfig": {"insecureSkipVerify": True},
+                "relabelings": [{"targetLabel": "cluster", "replacement": "x"}],
+            },
+        },
+        "probes": {"enabled": True},
+        "gfd": {"enabled": True, "namespaceOverride": "labels"},
+        "networkPolicy": {
+            "enabled": True,
+            "metricsFrom": [
+                {
+                    "namespaceSelector": {
+                        "matchLabels": {"kubernetes.io/metadata.name": "monitoring"}
+                    }
+                }
+            ],
+        },
+    },
+    "probes": {
+        "probes": {"enabled": True, "liveness": {"periodSeconds": 60}, "readiness": {}},
+        "gfd": {"enabled": True},
+        "networkPolicy": {"enabled": True},
+        "mps": {"readinessProbe": None},
     },
     # Simulated nodes and the network.
     "simulated": {"simulate": {"profile": "dgx-a100"}, "gfd": {"enabled": True}},

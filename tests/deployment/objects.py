@@ -12,6 +12,7 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]  # has no types of its own
 from build_deployment_tools import KUBERNETES, schema_directory
 from deployment.charts import Object, containers, pod_spec
+from deployment.operator_schemas import SCHEMAS
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
@@ -58,6 +59,8 @@ def _schema_problems(text: str) -> tuple[str, ...]:
 
 @cache
 def _validator(version: str, api: str, kind: str) -> jsonschema.Draft202012Validator:
+    if (api, kind) in SCHEMAS:
+        return jsonschema.Draft202012Validator(SCHEMAS[api, kind])
     directory = schema_directory(version)
     group, _, number = api.rpartition("/")
     short = group.split(".")[0]

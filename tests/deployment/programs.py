@@ -28,7 +28,7 @@ def command_line(container: Object) -> list[str]:
 def variables(container: Object, **changed: str) -> dict[str, str]:
     """The environment of a container; what is a path of the pod has to be changed."""
     given = {name: ON_A_NODE.get(value, value) for name, value in environ(container).items()}
-    keep = ("PATH", "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG", "HOME")
+    keep = ("PATH", "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG", "HOME", "PYTHONPATH")
     return {k: os.environ[k] for k in keep if k in os.environ} | given | changed
 
 

@@ -18,7 +18,12 @@ from deployment.objects import problems
 from gpu_device_plugin.config.grammar import Parsed, parse
 from gpu_device_plugin.config.load import load
 from gpu_device_plugin.config.options import Program
-from gpu_device_plugin.config.validate import validate_labels, validate_manager, validate_plugin
+from gpu_device_plugin.config.validate import (
+    validate_agent,
+    validate_labels,
+    validate_manager,
+    validate_plugin,
+)
 
 pytestmark = pytest.mark.usefixtures("helm", "schemas")
 PROGRAMS = {program.value: program for program in Program}
@@ -54,12 +59,18 @@ def as_started(
 ) -> Iterator[Parsed]:
     """The command line and environment of a container, with each configuration it may get."""
     command = [*container["command"], *container.get("args", ())]
+    if command[0] == "gpu-node":
+        command = [" ".join(command[:2]), *command[2:]]
     program = PROGRAMS[os.path.basename(command[0])]
     variables = {
         name: "node1" if value.startswith("<") else value
         for name, value in environ(container).items()
     }
-    if variables.pop("CONFIG_FILE", "") and (data := configurations(rendered, item)):
+    is_agent = program is Program.AGENT
+    if is_agent:
+        validate_agent(parse(program, command[1:], variables))
+    given = variables.pop("CONFIG_FILE_SRCDIR" if is_agent else "CONFIG_FILE", "")
+    if given and (data := configurations(rendered, item)):
         for key, text in data.items():
             path = directory / key
             path.write_text(text, encoding="utf-8")
@@ -89,9 +100,9 @@ def accept(parsed: Parsed) -> None:
         validate_manager(parsed)
         return
     config = load(parsed).config
-    if parsed.program is Program.DEVICE_PLUGIN:
+    if parsed.program in {Program.DEVICE_PLUGIN, Program.AGENT}:
         validate_plugin(config, lambda: True)
-    elif parsed.program is Program.GPU_FEATURE_DISCOVERY:
+    if parsed.program in {Program.GPU_FEATURE_DISCOVERY, Program.AGENT}:
         validate_labels(config, parsed)
 
 
@@ -106,8 +117,8 @@ def test_there_are_enough_sets_and_each_value_is_in_one() -> None:
 
 
 def _paths(values: dict[str, Any], prefix: str = "") -> Iterator[str]:
-    grouped = {"cdi", "config", "configManager", "devicePlugin", "gfd", "image", "mps"}
-    grouped |= {"networkPolicy", "simulate"}
+    grouped = {"agent", "cdi", "config", "configManager", "devicePlugin", "gfd", "image", "mps"}
+    grouped |= {"metrics", "networkPolicy", "probes", "simulate"}
     for name, value in values.items():
         if not prefix and name in grouped and isinstance(value, dict):
             yield from _paths(value, f"{name}.")

@@ -54,6 +54,49 @@ CONTRADICTIONS = [
         "deviceDiscoveryStrategy: vfio is for gpu-feature-discovery only",
     ),
     (
+        {"metrics": {"serviceMonitor": {"enabled": True}}},
+        NAMESPACE,
+        "metrics.serviceMonitor.enabled: there is nothing to scrape; set metrics.enabled=true",
+    ),
+    (
+        {
+            "metrics": {"enabled": True, "ports": {"gfd": 9440}},
+            "devicePlugin": {"enableHostNetwork": True},
+            "gfd": {"enabled": True, "enableHostNetwork": True},
+        },
+        NAMESPACE,
+        "metrics.ports: 9440 is taken twice in the network of the host, by devicePlugin and gfd",
+    ),
+    (
+        {"agent": {"enabled": True}, "devicePlugin": {"enabled": False}},
+        NAMESPACE,
+        "agent.enabled: the agent offers devices; set devicePlugin.enabled=true",
+    ),
+    (
+        {"agent": {"enabled": True}, "gfd": {"enabled": True, "namespaceOverride": "labels"}},
+        NAMESPACE,
+        'gfd.namespaceOverride: with agent.enabled devices and labels come from one pod, in the namespace "gpu"',
+    ),
+    (
+        {
+            "agent": {"enabled": True},
+            "devicePlugin": {"extraEnv": [{"name": "A", "value": "1"}]},
+            "gfd": {"enabled": True, "extraEnv": [{"name": "A", "value": "2"}]},
+        },
+        NAMESPACE,
+        "agent.enabled: devicePlugin.extraEnv and gfd.extraEnv set A to different things",
+    ),
+    (
+        {
+            "metrics": {"enabled": True, "ports": {"mps": 9440}},
+            "agent": {"enabled": True},
+            "devicePlugin": {"enableHostNetwork": True},
+            "mps": {"enableHostNetwork": True},
+        },
+        NAMESPACE,
+        "metrics.ports: 9440 is taken twice in the network of the host, by agent and mps",
+    ),
+    (
         {"simulate": {"profile": "t4x4", "node": "gpus: []"}},
         NAMESPACE,
         "simulate.profile and simulate.node exclude each other",
@@ -90,6 +133,7 @@ def test_a_contradiction_is_named(values: dict[str, Any], namespace: str, messag
         ({"config": {"map": {"default": "", "b": ""}}}, NAMESPACE),
         ({"config": {"map": {"any": MPS}}, "migStrategy": "single"}, NAMESPACE),
         ({"unknown": 1}, NAMESPACE),
+        ({"agent": {"enabled": True}, "gfd": {"namespaceOverride": "labels"}}, NAMESPACE),
     ],
 )
 def test_what_is_allowed_all_the_same(values: dict[str, Any], namespace: str) -> None:

@@ -74,7 +74,7 @@ VARIABLES: list[tuple[str, Any, str, str, set[str]]] = [
     ("gfd.sleepInterval", "30s", "GFD_SLEEP_INTERVAL", "30s", {GFD}),
     ("gfd.useNodeFeatureAPI", False, "GFD_USE_NODE_FEATURE_API", "false", {GFD}),
     ("mps.root", "/data/mps", "MPS_ROOT", "/data/mps", {PLUGIN}),
-    ("logFormat", "json", "LOG_FORMAT", "json", {PLUGIN, GFD, MPS}),
+    ("logFormat", "json", "GPU_NODE_LOG_FORMAT", "json", {PLUGIN, GFD, MPS}),
     ("simulate.profile", "t4x4", "GPU_NODE_SIMULATE", "t4x4", {PLUGIN, GFD, MPS}),
     ("devicePlugin.extraEnv", [{"name": "A", "value": "b"}], "A", "b", {PLUGIN}),
     ("gfd.extraEnv", [{"name": "A", "value": "b"}], "A", "b", {GFD}),

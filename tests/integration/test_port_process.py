@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from support.aio import run
 from support.process import node, plugin
-from support.serving import allocatable
-from support.web import LISTEN, fetch, port_of, until_status
+from support.serving import GPU, allocatable
+from support.web import LISTEN, fetch, port_of, status_of, until_status
 
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
-from gpu_device_plugin.status.document import from_json
+from gpu_device_plugin.simulation.pods import PodSpec
 from gpu_device_plugin.status.endpoints import FRESH_SECONDS
 
 
@@ -67,13 +67,39 @@ def test_a_broken_gpu_makes_the_plugin_neither_dead_nor_unready(tmp_path):
             assert (await fetch(port, "/livez")).status == 200
             assert (await fetch(port, "/readyz")).status == 200
             await asyncio.sleep(FRESH_SECONDS)
-            status = from_json((await fetch(port, "/status.json")).body)
+            status = await status_of(port)
             assert status.resources[0].allocatable == 3
             assert status.node == "node-1"
             assert status.hardware is not None
             assert status.hardware.simulated == "t4x4"
             assert any("unhealthy resource=" in event.text for event in status.events)
-            assert b"3 of 4 can be allocated" in (await fetch(port, "/")).body
+            page = await fetch(port, "/")
+            assert page.headers["content-type"] == "text/html; charset=utf-8"
+            assert "script-src 'sha256-" in page.headers["content-security-policy"]
+            assert b"XID 79" in page.body
+
+    run(work())
+
+
+def test_who_holds_what_is_shown(tmp_path):
+    sockets = tmp_path / "plugins"
+    sockets.mkdir()
+    pods = str(tmp_path / "pods.sock")
+
+    async def work():
+        async with (
+            SimulatedKubelet(str(sockets), pod_resources_socket=pods) as kubelet,
+            plugin(sockets, LISTEN, f"--pod-resources-socket={pods}") as running,
+        ):
+            port = await port_of(running)
+            await kubelet.until(allocatable(4), "four GPUs")
+            await kubelet.admit(PodSpec.of("train", {GPU: 2}))
+            while (status := await status_of(port)).resources[0].in_use != 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)  # the kubelet is asked a second after an allocation
+            holders = [h.pod for d in status.resources[0].devices for h in d.holders]
+            assert holders == ["train", "train"]
+            assert status.pods.asked
+            assert b"train" in (await fetch(port, "/")).body
 
     run(work())
 
@@ -176,7 +202,15 @@ def test_an_address_that_is_none_ends_every_program_with_one_line(tmp_path, modu
     assert "--metrics-address (GPU_NODE_METRICS_ADDRESS): '9440' cannot be listened at" in line
 
 
-OPTIONAL = ("gpu_device_plugin.web", "gpu_device_plugin.status", "prometheus_client")
+OPTIONAL = (
+    "gpu_device_plugin.web",
+    "gpu_device_plugin.status.endpoints",
+    "gpu_device_plugin.status.metrics",
+    "gpu_device_plugin.status.page",
+    "gpu_device_plugin.status.pod_watch",
+    "gpu_device_plugin.status.reporter",
+    "prometheus_client",
+)
 
 
 @pytest.mark.parametrize(

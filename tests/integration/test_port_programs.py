@@ -17,18 +17,13 @@ from support.mps import MpsTools
 from support.profiles import Stage
 from support.programs import program
 from support.targets import counting
-from support.web import LISTEN, fetch, port_of, trusting, until_status
+from support.web import LISTEN, fetch, port_of, status_of, trusting, until_status
 
 from gpu_device_plugin.mps.lock import lock_holder
 from gpu_device_plugin.mps.names import DaemonFiles
-from gpu_device_plugin.status.document import from_json
 from gpu_device_plugin.status.model import NodeStatus
 
 MPS = "sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 2}]}}\n"
-
-
-async def status_of(port: int) -> NodeStatus:
-    return from_json((await fetch(port, "/status.json")).body)
 
 
 # ------------------------------------------------------------------ labels

@@ -12,11 +12,11 @@ LIMIT = 10.0
 """Seconds after which a test has hung."""
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run(work: Coroutine[Any, Any, T], limit: float = LIMIT) -> T:
     """Runs a coroutine in a loop of its own; fails if tasks are left at its end."""
 
     async def limited() -> T:
-        async with asyncio.timeout(LIMIT):
+        async with asyncio.timeout(limit):
             result = await work
         await asyncio.sleep(0)
         left = asyncio.all_tasks() - {asyncio.current_task()}

@@ -226,7 +226,8 @@ class ApiServer:
         verb = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(
             seen.method, "get" if place.name else "watch" if seen.is_watch else "list"
         )
-        if f"{verb} {place.plural}" in self.denied:
+        resource = f"{place.plural}/{place.subresource}" if place.subresource else place.plural
+        if f"{verb} {resource}" in self.denied:
             raise Refusal(
                 403, f'{place.resource} is forbidden: User "tests" cannot {verb} resource'
             )
@@ -319,7 +320,8 @@ class _Handler(BaseHTTPRequestHandler):
         if seen.method == "PUT":
             return 200, store.replace(seen.path, item)
         if seen.method == "PATCH":
-            return 200, store.merge(seen.path, item)
+            strategic = seen.headers.get("content-type", "").startswith("application/strategic")
+            return 200, store.merge(seen.path, item, strategic=strategic)
         if seen.method == "DELETE":
             return 200, store.delete(seen.path)
         if Place.of(seen.path).name:
@@ -330,10 +332,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _item(seen: Seen) -> Json:
         if seen.method in {"GET", "DELETE"}:
             return {}
-        kinds = {"POST": "application/json", "PUT": "application/json"}
-        wanted = kinds.get(seen.method, "application/merge-patch+json")
-        if seen.headers.get("content-type") != wanted:
-            raise Refusal(415, f"the body of the request is not of type {wanted}")
+        kinds = {"application/json"}
+        if seen.method == "PATCH":
+            kinds = {"application/merge-patch+json", "application/strategic-merge-patch+json"}
+        if seen.headers.get("content-type") not in kinds:
+            raise Refusal(415, f"the body of the request is of none of the types {sorted(kinds)}")
         if len(seen.body) > LARGEST_BODY:
             raise Refusal(413, "the request is too large")
         try:

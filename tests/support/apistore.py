@@ -17,6 +17,7 @@ from typing import Any
 Json = dict[str, Any]
 
 KINDS = {
+    "/api/v1/events": "Event",
     "/api/v1/nodes": "Node",
     "/api/v1/pods": "Pod",
     "/apis/apps/v1/daemonsets": "DaemonSet",
@@ -64,15 +65,22 @@ class Place:
     namespace: str
     plural: str
     name: str
+    subresource: str = ""
 
     @classmethod
     def of(cls, path: str) -> Place:
         match = re.fullmatch(
-            r"(/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/([^/]+))?/([^/]+)(?:/([^/]+))?", path
+            r"(/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/([^/]+))?/([^/]+)(?:/([^/]+)(?:/(status))?)?",
+            path,
         )
         if match is None:
             raise Refusal(404, "the server could not find the requested resource")
-        return cls(match[1], match[2] or "", match[3], match[4] or "")
+        return cls(match[1], match[2] or "", match[3], match[4] or "", match[5] or "")
+
+    @property
+    def object(self) -> str:
+        """The path without a subresource."""
+        return f"{self.collection}/{self.name}"
 
     @property
     def kind(self) -> str:
@@ -115,7 +123,7 @@ class ObjectStore:
         """Plurals that this server does not have, as without their CRD."""
 
     def get(self, path: str) -> Json:
-        self._place(path)
+        path = self._place(path).object
         with self.changed:
             if path not in self.objects:
                 raise Refusal(404, f'{Place.of(path).resource} "{Place.of(path).name}" not found')
@@ -181,10 +189,14 @@ class ObjectStore:
                 return fresh
             return self._write("MODIFIED", path, fresh)
 
-    def merge(self, path: str, patch: Json) -> Json:
-        """As a merge patch does."""
+    def merge(self, path: str, patch: Json, *, strategic: bool = False) -> Json:
+        """As a merge patch does, or a strategic one, which merges conditions by their types."""
+        place = Place.of(path)
         with self.changed:
-            return self.replace(path, _merged(self.get(path), patch))
+            old = self.get(place.object)
+            if place.subresource:
+                patch = {"status": patch.get("status") or {}}
+            return self.replace(place.object, _merged(old, patch, strategic=strategic))
 
     def delete(self, path: str) -> Json:
         with self.changed:
@@ -245,12 +257,9 @@ class ObjectStore:
         for key, value in (metadata.get("labels") or {}).items():
             if not isinstance(value, str) or not LABEL_VALUE.fullmatch(value) or len(value) > 63:
                 raise Refusal(422, f"metadata.labels: Invalid value: {key}={value!r}")
-        owners = metadata.get("ownerReferences") or []
-        for owner in owners:
-            if not all(owner.get(key) for key in ("apiVersion", "kind", "name", "uid")):
-                raise Refusal(422, "metadata.ownerReferences: a member is missing")
-        if sum(bool(owner.get("controller")) for owner in owners) > 1:
-            raise Refusal(422, "metadata.ownerReferences: only one can be the controller")
+        if place.kind == "Event":
+            _check_event(place, item)
+        _check_owners(metadata.get("ownerReferences") or [])
 
     def _write(self, kind: str, path: str, item: Json) -> Json:
         self._note(kind, path, item)
@@ -264,13 +273,41 @@ class ObjectStore:
         self.changed.notify_all()
 
 
-def _merged(old: Any, patch: Any) -> Any:
+def _check_owners(owners: list[Json]) -> None:
+    for owner in owners:
+        if not all(owner.get(key) for key in ("apiVersion", "kind", "name", "uid")):
+            raise Refusal(422, "metadata.ownerReferences: a member is missing")
+    if sum(bool(owner.get("controller")) for owner in owners) > 1:
+        raise Refusal(422, "metadata.ownerReferences: only one can be the controller")
+
+
+def _check_event(place: Place, item: Json) -> None:
+    """As ValidateEventCreate of Kubernetes (pkg/apis/core/validation/events.go)."""
+    about = item.get("involvedObject") or {}
+    if about.get("namespace", "") != ("" if place.namespace == "default" else place.namespace):
+        raise Refusal(422, "involvedObject.namespace: does not match event.namespace")
+    if not about.get("kind") or item.get("type") not in {"Normal", "Warning"}:
+        raise Refusal(422, "the event is about nothing, or of no type")
+    if len(item.get("reason", "")) > 128 or len(item.get("message", "")) > 1024:
+        raise Refusal(422, "reason or message is too long")
+
+
+def _merged(old: Any, patch: Any, *, strategic: bool = False) -> Any:
     if not isinstance(patch, dict):
         return patch
     merged = dict(old) if isinstance(old, dict) else {}
     for key, value in patch.items():
         if value is None:
             merged.pop(key, None)
+        elif strategic and key == "conditions":
+            merged[key] = _by_type(merged.get(key) or [], value)
         else:
-            merged[key] = _merged(merged.get(key), value)
+            merged[key] = _merged(merged.get(key), value, strategic=strategic)
     return merged
+
+
+def _by_type(old: list[Json], patch: list[Json]) -> list[Json]:
+    merged = {item["type"]: item for item in old}
+    for item in patch:
+        merged[item["type"]] = {**merged.get(item["type"], {}), **item}
+    return list(merged.values())

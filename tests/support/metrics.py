@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -20,14 +20,30 @@ from gpu_device_plugin.status.collect import Holders
 from gpu_device_plugin.status.metrics import Metrics, Part
 from gpu_device_plugin.status.model import Configuration, MpsStatus, Pods
 from gpu_device_plugin.status.reporter import Reporter
+from gpu_device_plugin.telemetry import HealthChanged, Turn
 from support.backends import ToldBackend
 from support.configs import a_config
-from support.inventories import a_node
+from support.inventories import a_gpu, a_node
 
 GPU = "nvidia.com/gpu"
 NOW = 1_700_000_000.0
 
 Labels = Mapping[str, str]
+
+HOSTILE = (
+    'quo"te',
+    "back\\slash",
+    "two\nlines",
+    "carriage\rreturn",
+    "lone \udcff surrogate",
+    "nul \0 byte",
+    "line separator \u2028 and \x85",
+    "}} 1 # HELP x y",
+    "名前",
+    "x" * 10_000,
+    "",
+)
+"""Names that a careless writer of metrics does not survive."""
 
 
 def an_ailment(reason: str, severity: Severity = Severity.RECOVERABLE) -> Ailment:
@@ -72,8 +88,9 @@ class Scrape:
             if at == name
         }
 
-    def names(self) -> set[str]:
-        return {name for name, _ in self._samples}
+    def keys_of(self, name: str) -> list[tuple[str, ...]]:
+        """The names of the labels of each series of a metric."""
+        return [tuple(key for key, _ in labels) for at, labels in self._samples if at == name]
 
     @property
     def size(self) -> int:
@@ -105,19 +122,17 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.loaded = Loaded(a_config())
-        self.metrics = Metrics(
-            Reporter(
-                self.program,
-                node=self.node,
-                clock=lambda: self.now,
-                observe=self.observe if self.has_plugin else None,
-                pods=lambda: (self.pods, self.holders),
-                mps=lambda: self.mps,
-                profile=lambda: self.profile,
-                configuration=lambda: self.configuration,
-            ),
-            self.parts,
+        self.reporter = Reporter(
+            self.program,
+            node=self.node,
+            clock=lambda: self.now,
+            observe=self.observe if self.has_plugin else None,
+            pods=lambda: (self.pods, self.holders),
+            mps=lambda: self.mps,
+            profile=lambda: self.profile,
+            configuration=lambda: self.configuration,
         )
+        self.metrics = Metrics(self.reporter, self.parts)
         self.tell = self.metrics.hear
 
     def observe(self) -> Observation:
@@ -158,3 +173,38 @@ class Stage:
 
     def scrape(self) -> Scrape:
         return Scrape(self.metrics.render().body.decode())
+
+
+SAMPLES = ("_bucket", "_sum", "_count")
+"""What is added to the name of a histogram or summary."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric as it is documented, or as it is served."""
+
+    name: str
+    type: str
+    labels: frozenset[str]
+
+
+def everything() -> Scrape:
+    """A scrape in which each metric has a series."""
+    stage = Stage(profile="a", pods=Pods(asked=True), holders={})
+    stage.inventory = a_node([a_gpu(0), a_gpu(1)])
+    stage.serve(gpus(2), {"GPU-0": an_ailment("XID 79")})
+    stage.mps = (MpsStatus(GPU, ready=True, detail=""),)
+    stage.tell(HealthChanged(Turn.UNHEALTHY, "GPU-0", "XID 79", xid=79))
+    return stage.scrape()
+
+
+def exposed() -> Iterator[Metric]:
+    scrape = everything()
+    for name, kind in scrape.families.items():
+        labels = set[str]()
+        samples = [name, *(name + part for part in SAMPLES)]
+        found = [key for sample in samples for key in scrape.keys_of(sample)]
+        assert found, f"{name} has no series"
+        for each in found:
+            labels |= set(each)
+        yield Metric(name, kind, frozenset(labels - {"le"}))

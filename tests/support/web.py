@@ -13,6 +13,8 @@ from typing import Any
 
 import h11
 
+from gpu_device_plugin.status.document import from_json
+from gpu_device_plugin.status.model import NodeStatus
 from gpu_device_plugin.web.address import Address
 from gpu_device_plugin.web.guard import Guard
 from gpu_device_plugin.web.messages import Response, Route
@@ -151,3 +153,8 @@ async def until_status(port: int, path: str, status: int) -> Reply:
     while (reply := await fetch(port, path)).status != status:  # noqa: ASYNC110 - there is no event
         await asyncio.sleep(0.01)
     return reply
+
+
+async def status_of(port: int) -> NodeStatus:
+    """The status that a program tells, which may be that of a moment ago."""
+    return from_json((await fetch(port, "/status.json")).body)

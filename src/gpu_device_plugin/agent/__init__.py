@@ -1,1 +1,1 @@
-"""Plugin, labels and following of the configuration in one process."""
+"""Plugin, labels and config following in one process, from one reading of the hardware."""

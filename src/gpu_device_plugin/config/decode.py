@@ -10,7 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpu_device_plugin.config.diagnostics import ConfigWarning, Place
+from gpu_device_plugin.config.diagnostics import (
+    ConfigWarning,
+    Place,
+    Report,
+    at_once,
+    single_errors,
+)
 from gpu_device_plugin.config.document import Node, parse_document
 from gpu_device_plugin.config.hints import hint_for
 from gpu_device_plugin.config.keys import SCHEMA
@@ -32,23 +38,28 @@ class Decoded:
     """By the fields of the model; what is null in the file is None or absent."""
     warnings: list[ConfigWarning] = field(default_factory=list)
     places: dict[str, Place] = field(default_factory=dict)
-    """Where the keys stand that have a value, by their `folded` paths."""
+    """Where keys and items of lists stand that have a value, by their `folded` paths."""
 
 
-def decode(data: bytes, file: str) -> Decoded:
-    """Reads the contents of a configuration file; the file's name is for messages.
+def decode(
+    data: bytes, file: str, report: Report = at_once, most_warnings: int = MOST_WARNINGS
+) -> Decoded:
+    """Reads the contents of a configuration file.
+
+    Args:
+        data: the contents.
+        file: the name of the file, for messages.
+        report: is told of every value that is wrong. If it returns, all is read but that.
+        most_warnings: how many are kept.
 
     Raises:
-        ConfigError: the contents are not YAML, or hold a value of the wrong form.
+        ConfigError: the contents are not YAML, or what `report` raises.
     """
     document = parse_document(data, file)
-    decoder = _Decoder()
+    decoder = _Decoder(report, most_warnings)
     values: dict[str, Any] = {}
     if document.root.value is not None:
-        root = Place(file, document.root.line)
-        entries = mapping(document.root, root)
-        decoder.fill(SCHEMA, document.root, root, values)
-        _check_version(values, entries, root)
+        decoder.read(document.root, Place(file, document.root.line), values)
     if document.others:
         place = Place(file, document.others)
         decoder.warn(place, "only the first document counts; the rest is ignored")
@@ -57,7 +68,8 @@ def decode(data: bytes, file: str) -> Decoded:
 
 
 def _check_version(values: dict[str, Any], entries: Mapping[str, Node], root: Place) -> None:
-    version = values["version"] = values.get("version") or VERSION
+    version = values.get("version") or VERSION
+    values["version"] = VERSION
     if version != VERSION:
         spelling = max(name for name in entries if SCHEMA.child(name) == SCHEMA.child("version"))
         place = root.below(spelling, entries[spelling].line)
@@ -67,14 +79,31 @@ def _check_version(values: dict[str, Any], entries: Mapping[str, Node], root: Pl
 class _Decoder:
     """Fills in values by the table of keys."""
 
-    def __init__(self) -> None:
+    def __init__(self, report: Report, most_warnings: int) -> None:
         self.warnings: list[ConfigWarning] = []
         self.places: dict[str, Place] = {}
+        self._report = report
+        self._errors = 0
+        self._most_warnings = most_warnings
 
-    def warn(self, place: Place, message: str, hint: str = "") -> None:
+    def read(self, node: Node, place: Place, values: dict[str, Any]) -> None:
+        """Fills in what the whole document says."""
+        try:
+            entries = mapping(node, place)
+            self.fill(SCHEMA, node, place, values)
+            _check_version(values, entries, place)
+        except ConfigError as error:
+            self._tell(error)
+
+    def warn(self, place: Place, message: str, hint: str = "", *, loses: bool = False) -> None:
         """Notes something that changes nothing, but is probably not as it was meant."""
-        if len(self.warnings) < MOST_WARNINGS:
-            self.warnings.append(ConfigWarning(place, message, hint))
+        if len(self.warnings) < self._most_warnings:
+            self.warnings.append(ConfigWarning(place, message, hint, loses))
+
+    def _tell(self, error: ConfigError) -> None:
+        for each in single_errors(error):
+            self._errors += 1
+            self._report(each)
 
     def fill(self, key: Key, node: Node, place: Place, values: dict[str, Any]) -> None:
         """Adds what a mapping says to the values of its fields.
@@ -94,15 +123,21 @@ class _Decoder:
             if child.name in seen:
                 self.warn(below, f"the same key as {seen[child.name]}; this spelling counts last")
             seen[child.name] = name
-            self._fill_one(child, entries[name], below, values)
+            try:
+                self._fill_one(child, entries[name], below, values)
+            except ConfigError as error:
+                self._tell(error)
         for child in key.children:
             if child.required and child.name not in seen:
-                raise place.error(f"{quote(child.name)} is missing", _missing_hint(child, entries))
+                self._tell(
+                    place.error(f"{quote(child.name)} is missing", _missing_hint(child, entries))
+                )
 
     def _fill_one(self, key: Key, node: Node, place: Place, values: dict[str, Any]) -> None:
         if node.value is None and key.null is not Null.FAILS:
             _fill_null(key, values)
-        elif key.form is Form.OBJECT:
+            return
+        if key.form is Form.OBJECT:
             below = values.get(key.field)
             if below is None:
                 below = values[key.field] = {}
@@ -113,7 +148,7 @@ class _Decoder:
             for name, line in node.repeated:
                 self.warn(place.below(name, line), "given more than once; the last one counts")
             values[key.field] = read_leaf(key, node, place)
-            self.places[folded(place.path)] = place
+        self.places[folded(place.path)] = place
 
     def _objects(self, key: Key, node: Node, place: Place) -> tuple[Any, ...]:
         items = sequence(node, place, "a list of mappings")
@@ -121,14 +156,25 @@ class _Decoder:
             raise place.error("the list is empty", "at least one entry is needed")
         objects = []
         for index, item in enumerate(items):
-            values: dict[str, Any] = {}
             at = place.item(index, item.line)
-            self.fill(key, item, at, values)
+            self.places[folded(at.path)] = at
             try:
-                objects.append(build(key, values))
+                objects += self._object(key, item, at)
             except ConfigError as error:
-                raise at.error(error.message, error.hint) from None
+                self._tell(error)
         return tuple(objects)
+
+    def _object(self, key: Key, node: Node, place: Place) -> list[Any]:
+        """The part of the model that an item makes; none if anything in it is wrong."""
+        values: dict[str, Any] = {}
+        errors_before = self._errors
+        self.fill(key, node, place, values)
+        if self._errors > errors_before:
+            return []
+        try:
+            return [build(key, values)]
+        except ConfigError as error:
+            raise place.error(error.message, error.hint) from None
 
     def _warn_repeated(self, key: Key, node: Node, place: Place) -> None:
         for name, line in node.repeated:
@@ -140,9 +186,9 @@ class _Decoder:
         holds_anchor = node.anchor is not None and node.anchor.used
         if key is SCHEMA and (name.startswith("x-") or holds_anchor):
             return
-        if len(self.warnings) >= MOST_WARNINGS:
+        if len(self.warnings) >= self._most_warnings:
             return  # before looking for a hint, which takes its time
-        self.warn(place, "unknown key, ignored", hint_for(key, name))
+        self.warn(place, "unknown key, ignored", hint_for(key, name), loses=True)
 
 
 def _fill_null(key: Key, values: dict[str, Any]) -> None:

@@ -43,10 +43,13 @@ class Node:
     """Keys of the mapping that had been given before, with the lines of the later ones."""
     is_merge: bool = False
     """Whether this is a plain ``<<``, which as a key merges other mappings."""
+    bar_line: int = 0
+    """Where the ``|`` stands after which the lines of a text are lines of the document; 0 for
+    every other value."""
 
     def moved(self, line: int) -> Node:
         """The same value at another line."""
-        return Node(line, self.value, self.anchor, self.repeated)
+        return Node(line, self.value, self.anchor, self.repeated, bar_line=self.bar_line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,18 @@ def parse_document(data: bytes, file: str) -> Document:
     except ConfigError:  # what follows the first document need not even be YAML
         others = None
     return Document(root, others.start_mark.line + 1 if others else 0)
+
+
+def parse_documents(data: bytes, file: str) -> Iterator[Node]:
+    """Reads one document after another; gives their roots.
+
+    Raises:
+        ConfigError: as `parse_document` does, once it comes to what is wrong.
+    """
+    events = _scan(data, file)
+    for event in events:
+        if type(event).__name__ == "DocumentStartEvent":
+            yield _Composer(file).read(events)
 
 
 def _scan(data: bytes, file: str) -> Iterator[Any]:
@@ -162,6 +177,7 @@ class _Composer:
             raise self._place(line).error(str(error)) from None
         node = self._new(event, line, value)
         node.is_merge = event.value == "<<" and event.implicit[0]
+        node.bar_line = line if event.style == "|" else 0
         return self._complete(node)
 
     def _begin(self, event: Any, line: int, *, is_mapping: bool) -> None:

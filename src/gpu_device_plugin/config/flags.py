@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NoReturn, cast
 
 from gpu_device_plugin.config.option import Kind, Option, Value
 from gpu_device_plugin.config.text import choices, closest, quote
@@ -25,36 +25,61 @@ class Given:
     """The boolean flag without a value that stands right before the rest, if one does."""
 
 
-def read_flags(options: Sequence[Option], argv: Sequence[str]) -> Given:
+Report = Callable[[UsageError, int], None]
+"""Takes an error and the number of the argument that is wrong, from 0 on."""
+
+
+def at_once(error: UsageError, _: int) -> NoReturn:
+    """The report of whoever needs all flags to be right: it raises the first error."""
+    raise error
+
+
+def read_flags(options: Sequence[Option], argv: Sequence[str], report: Report = at_once) -> Given:
     """Reads arguments up to the first that is no flag, or ``--``.
 
     A list that is given repeatedly grows; of anything else the last value counts.
 
+    Args:
+        options: the flags that there are.
+        argv: the arguments.
+        report: is told of a flag that is not known, has no value or a bad one, or is given in
+            two forms. If it returns, the flag counts as not given.
+
     Raises:
-        UsageError: a flag is not known, has no value or a bad one, or is given in two forms.
+        UsageError: what `report` raises.
     """
     known = {name: option for option in options for name in option.names}
     given = Given()
-    used: set[str] = set()
+    used: dict[str, int] = {}
     rest = list(argv)
     while rest and len(rest[0]) > 1 and rest[0].startswith("-"):
+        number = len(argv) - len(rest)
         argument = rest.pop(0)
         given.switch = ""
         if argument == "--":
             break
-        name, equals, text = _split(argument)
-        if name not in known:
-            raise UsageError(f"there is no flag {quote(dashed(name))}", _meant(name, known))
-        option = known[name]
-        if not equals and option.kind is Kind.BOOL:
-            given.switch, text = dashed(name), "true"
-        elif not equals:
-            text = _next(option, name, rest)
-        _add(given, option, dashed(name), text)
-        used.add(name)
-    _refuse_two_forms(options, used)
+        try:
+            used[_read_flag(known, argument, rest, given)] = number
+        except UsageError as error:
+            report(error, number)
+    for doubled, number in _in_two_forms(options, used):
+        report(doubled, number)
     given.rest = tuple(rest)
     return given
+
+
+def _read_flag(known: Mapping[str, Option], argument: str, rest: list[str], given: Given) -> str:
+    """Adds what a flag says, which may take the next argument; the name it was given by."""
+    name, equals, text = _split(argument)
+    if name not in known:
+        raise UsageError(f"there is no flag {quote(dashed(name))}", _meant(name, known))
+    option = known[name]
+    if not equals and option.kind is Kind.BOOL:
+        given.switch, text = dashed(name), "true"
+    elif not equals:
+        text = _next(option, name, rest)
+    _add(given, option, dashed(name), text)
+    return name
 
 
 def dashed(name: str) -> str:
@@ -86,11 +111,15 @@ def _add(given: Given, option: Option, origin: str, text: str) -> None:
     given.origins[option.name] = origin
 
 
-def _refuse_two_forms(options: Sequence[Option], used: set[str]) -> None:
+def _in_two_forms(
+    options: Sequence[Option], used: Mapping[str, int]
+) -> Iterator[tuple[UsageError, int]]:
     for option in options:
-        forms = [dashed(name) for name in option.names if name in used]
+        forms = [name for name in option.names if name in used]
         if len(forms) > 1:
-            raise UsageError(f"{choices(forms, ' and ')} are the same flag", "give one of them")
+            words = choices(map(dashed, forms), " and ")
+            error = UsageError(f"{words} are the same flag", "give one of them")
+            yield error, max(used[name] for name in forms)
 
 
 def _meant(name: str, known: Mapping[str, Option]) -> str:

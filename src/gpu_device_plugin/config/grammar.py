@@ -99,7 +99,16 @@ def parse(program: Program, argv: Sequence[str], environ: Mapping[str, str]) -> 
     """
     options = PROGRAMS[program].options
     variables = read_variables(options, environ)
-    given = read_flags(options, argv)
+    return assemble(program, variables, read_flags(options, argv))
+
+
+def assemble(program: Program, variables: Given, given: Given) -> Parsed:
+    """What variables and flags say together, with the defaults of the options.
+
+    Raises:
+        UsageError: a sub-command has arguments that it does not take.
+    """
+    options = PROGRAMS[program].options
     parsed = Parsed(
         program,
         values={o.name: o.default for o in options} | variables.values | given.values,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpu_device_plugin.config.customise import disable_customisation
-from gpu_device_plugin.config.diagnostics import ConfigWarning, Place
+from gpu_device_plugin.config.diagnostics import ConfigWarning, Place, Report, at_once
 from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.config.keys import SCHEMA
 from gpu_device_plugin.config.model import Config, DeviceListStrategy, PluginFlags
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LARGEST = 2 * 1024 * 1024
 """Bytes of a file that are read: twice what a ConfigMap can hold."""
+MOST_FINDINGS = 1000
+"""Warnings of one file for whoever wants to know of everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Loaded:
     origins: Mapping[str, Place] = field(default_factory=dict)
     """What set an option, by its key of the file: flag, variable or line; nothing for defaults."""
     places: Mapping[str, Place] = field(default_factory=dict)
-    """Where the keys of the file stand, by their `folded` paths."""
+    """Where keys and items of the file stand, by their `folded` paths."""
     file: str = ""
     """Path of the configuration file; empty if there is none."""
 
@@ -54,7 +56,9 @@ def read_file(path: str) -> bytes:
     return data
 
 
-def load(parsed: Parsed, read: Callable[[str], bytes] = read_file) -> Loaded:
+def load(
+    parsed: Parsed, read: Callable[[str], bytes] = read_file, report: Report = at_once
+) -> Loaded:
     """Reads the file, if there is one, and puts flags, variables and defaults to it.
 
     It is called again for every reload: the file is read anew, flags and variables stay.
@@ -62,12 +66,14 @@ def load(parsed: Parsed, read: Callable[[str], bytes] = read_file) -> Loaded:
     Args:
         parsed: the command line and environment of a program that has a configuration file.
         read: gives the contents of the file of that path.
+        report: is told of every value in the file that is wrong. If it returns, the configuration
+            is made of all the others.
 
     Raises:
         ConfigError: the file cannot be read or has something wrong in it.
     """
     file = parsed.text("config-file")
-    decoded = _decode(_read(read, file, parsed), file) if file else None
+    decoded = _decode(_read(read, file, parsed), file, report) if file else None
     values: dict[str, Any] = decoded.values if decoded else {}
     origins: dict[str, Place] = {}
     flags = _section(values, "flags")
@@ -80,12 +86,12 @@ def load(parsed: Parsed, read: Callable[[str], bytes] = read_file) -> Loaded:
             elif decoded:
                 origins[option.config_path] = decoded.places[folded(option.config_path)]
     flags["nvidia_dev_root"] = flags.get("nvidia_dev_root") or flags.get("nvidia_driver_root")
-    if parsed.program is not Program.GPU_FEATURE_DISCOVERY:
+    if parsed.program not in {Program.GPU_FEATURE_DISCOVERY, Program.AGENT}:
         flags["gfd"] = None
     _refuse_more_than_one_with_mps(values)
     config, changes = disable_customisation(build(SCHEMA, values), file)
     warnings = [*(decoded.warnings if decoded else ()), *changes, *_hidden(config, file)]
-    if parsed.program is Program.DEVICE_PLUGIN:
+    if parsed.program in {Program.DEVICE_PLUGIN, Program.AGENT}:
         warnings += _without_devices(config.flags.plugin, origins)
     places = decoded.places if decoded else {}
     return Loaded(config, tuple(warnings), origins, places, file)
@@ -99,10 +105,14 @@ def _read(read: Callable[[str], bytes], file: str, parsed: Parsed) -> bytes:
         raise ConfigError(error.message, "; ".join(filter(None, hints))) from None
 
 
-def _decode(data: bytes, file: str) -> Decoded:
-    from gpu_device_plugin.config.decode import decode  # noqa: PLC0415 - needless without a file
+def _decode(data: bytes, file: str, report: Report) -> Decoded:
+    from gpu_device_plugin.config.decode import (  # noqa: PLC0415 - needless without a file
+        MOST_WARNINGS,
+        decode,
+    )
 
-    return decode(data, file)
+    most = MOST_WARNINGS if report is at_once else MOST_FINDINGS
+    return decode(data, file, report, most)
 
 
 def _section(values: dict[str, Any], field: str) -> dict[str, Any]:

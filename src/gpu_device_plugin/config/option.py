@@ -11,12 +11,14 @@ Value = str | bool | int | float | tuple[str, ...] | tuple[int, ...]
 
 
 class Program(StrEnum):
-    """The four programs of k8s-device-plugin, by the names of their executables."""
+    """The four programs of k8s-device-plugin by the names of their executables, and ours."""
 
     DEVICE_PLUGIN = "nvidia-device-plugin"
     GPU_FEATURE_DISCOVERY = "gpu-feature-discovery"
     MPS_CONTROL_DAEMON = "mps-control-daemon"
     CONFIG_MANAGER = "config-manager"
+    AGENT = "gpu-node agent"
+    """Three of the four in one process."""
 
 
 class Kind(StrEnum):

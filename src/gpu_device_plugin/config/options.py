@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpu_device_plugin.config.option import Command, Kind, Option, Program, ProgramSpec, Value
+from gpu_device_plugin.config.options_agent import AGENT
 from gpu_device_plugin.config.options_gfd import GPU_FEATURE_DISCOVERY
 from gpu_device_plugin.config.options_manager import CONFIG_MANAGER
 from gpu_device_plugin.config.options_mps import MPS_CONTROL_DAEMON
@@ -23,7 +24,7 @@ __all__ = [
 
 PROGRAMS: Mapping[Program, ProgramSpec] = {
     spec.program: spec
-    for spec in (DEVICE_PLUGIN, GPU_FEATURE_DISCOVERY, MPS_CONTROL_DAEMON, CONFIG_MANAGER)
+    for spec in (DEVICE_PLUGIN, GPU_FEATURE_DISCOVERY, MPS_CONTROL_DAEMON, CONFIG_MANAGER, AGENT)
 }
 
 

@@ -243,6 +243,8 @@ DEVICE_PLUGIN = ProgramSpec(
         shared.CONFIG_FILE,
         *shared.LISTENER_OPTIONS,
         shared.POD_RESOURCES_SOCKET,
+        shared.REPORT_HEALTH,
+        replace(shared.KUBECONFIG, ours=True),
         replace(shared.NODE_NAME, ours=True),
         shared.LOG_FORMAT,
         shared.LOG_LEVEL,

@@ -138,6 +138,21 @@ NODE_NAME = Option(
     category="Kubernetes client",
 )
 
+REPORT_HEALTH = Option(
+    name="report-health",
+    kind=Kind.TEXTS,
+    default=(),
+    allowed=("events", "node-condition"),
+    env=("GPU_NODE_REPORT_HEALTH",),
+    metavar="REPORT,...",
+    help=(
+        "How Kubernetes is told of GPUs that break and recover: by events at the node, by its "
+        "condition GPUHealthy, or both. Needs --node-name and rights. Empty: not at all."
+    ),
+    category="Kubernetes client",
+    ours=True,
+)
+
 METRICS_ADDRESS = Option(
     name="metrics-address",
     kind=Kind.TEXT,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from gpu_device_plugin.config import selectors
-from gpu_device_plugin.config.diagnostics import Place
+from gpu_device_plugin.config.diagnostics import Place, read_all
 from gpu_device_plugin.config.document import Node
 from gpu_device_plugin.config.durations import EXAMPLES, parse_duration
 from gpu_device_plugin.config.model import DeviceSelector
@@ -105,17 +106,29 @@ def _read_texts(key: Key, node: Node, place: Place) -> tuple[str, ...]:
         return (node.value,)
     items = sequence(node, place, "a text or a list of texts")
     return tuple(
-        "" if item.value is None else _read_text(key, item, place.item(index, item.line))
-        for index, item in enumerate(items)
+        read_all(
+            partial(_text_or_empty, key, item, place.item(index, item.line))
+            for index, item in enumerate(items)
+        )
     )
+
+
+def _text_or_empty(key: Key, node: Node, place: Place) -> str:
+    return "" if node.value is None else _read_text(key, node, place)
 
 
 def _read_integers(key: Key, node: Node, place: Place) -> tuple[int, ...]:
     items = sequence(node, place, "a list of whole numbers")
     return tuple(
-        0 if item.value is None else _read_integer(key, item, place.item(index, item.line))
-        for index, item in enumerate(items)
+        read_all(
+            partial(_integer_or_zero, key, item, place.item(index, item.line))
+            for index, item in enumerate(items)
+        )
     )
+
+
+def _integer_or_zero(key: Key, node: Node, place: Place) -> int:
+    return 0 if node.value is None else _read_integer(key, node, place)
 
 
 def _read_duration(_: Key, node: Node, place: Place) -> int:
@@ -144,10 +157,11 @@ def _read_selector(_: Key, node: Node, place: Place) -> DeviceSelector:
     if node.value == selectors.ALL:
         return DeviceSelector()
     if isinstance(node.value, list):
-        references = tuple(
-            _reference(item, place.item(index, item.line)) for index, item in enumerate(node.value)
+        references = read_all(
+            partial(_reference, item, place.item(index, item.line))
+            for index, item in enumerate(node.value)
         )
-        return DeviceSelector(all=False, references=references)
+        return DeviceSelector(all=False, references=tuple(references))
     count = whole(node.value)
     if count is not None and 0 < count <= INT64_MAX:
         return DeviceSelector(all=False, count=count)
@@ -174,17 +188,23 @@ def _read_choice(key: Key, node: Node, place: Place) -> str:
 def _read_choices(key: Key, node: Node, place: Place) -> Mapping[int, str]:
     if not isinstance(node.value, dict):
         raise place.error(f"{shown(node)} where a mapping of numbers to words belongs")
-    choices = {}
-    for name, item in node.value.items():
-        below = place.below(name, item.line)
-        if not re.fullmatch(NUMBER, name):
-            raise below.error(f"{quote(name)} is not a number", "allowed: 0, 1, 2 and so on")
-        choices[int(name)] = _read_choice(key, item, below)
-    return choices
+    return dict(
+        read_all(
+            partial(_numbered_choice, key, name, item, place.below(name, item.line))
+            for name, item in node.value.items()
+        )
+    )
+
+
+def _numbered_choice(key: Key, name: str, node: Node, place: Place) -> tuple[int, str]:
+    if not re.fullmatch(NUMBER, name):
+        raise place.error(f"{quote(name)} is not a number", "allowed: 0, 1, 2 and so on")
+    return int(name), _read_choice(key, node, place)
 
 
 def _read_gpus(key: Key, node: Node, place: Place) -> tuple[str, ...]:
-    return tuple(_gpu(item, at) for item, at in _items(key, node, place, "a list of GPUs"))
+    items = _items(key, node, place, "a list of GPUs")
+    return tuple(read_all(partial(_gpu, item, at) for item, at in items))
 
 
 def _gpu(node: Node, place: Place) -> str:
@@ -196,7 +216,7 @@ def _gpu(node: Node, place: Place) -> str:
 
 def _read_patterns(key: Key, node: Node, place: Place) -> tuple[str, ...]:
     items = _items(key, node, place, "a list of patterns")
-    return tuple(_read_text(key, item, at) for item, at in items)
+    return tuple(read_all(partial(_read_text, key, item, at) for item, at in items))
 
 
 def _items(key: Key, node: Node, place: Place, wanted: str) -> list[tuple[Node, Place]]:
@@ -228,15 +248,20 @@ def _read_memory(_: Key, node: Node, place: Place) -> int:
 def _read_memories(key: Key, node: Node, place: Place) -> Mapping[str, int]:
     if not isinstance(node.value, dict):
         raise place.error(f"{shown(node)} where a mapping of GPUs to sizes of memory belongs")
-    sizes: dict[str, int] = {}
-    for name, item in node.value.items():
-        below = place.below(name, item.line)
-        if not re.fullmatch(selectors.GPU_REFERENCE, name):
-            raise below.error(
-                f"{quote(name)} refers to no GPU", f"allowed: {selectors.GPU_REFERENCE_RULE}"
-            )
-        sizes[selectors.gpu(name)] = _read_memory(key, item, below)
-    return sizes
+    return dict(
+        read_all(
+            partial(_memory_of_gpu, key, name, item, place.below(name, item.line))
+            for name, item in node.value.items()
+        )
+    )
+
+
+def _memory_of_gpu(key: Key, name: str, node: Node, place: Place) -> tuple[str, int]:
+    if not re.fullmatch(selectors.GPU_REFERENCE, name):
+        raise place.error(
+            f"{quote(name)} refers to no GPU", f"allowed: {selectors.GPU_REFERENCE_RULE}"
+        )
+    return selectors.gpu(name), _read_memory(key, node, place)
 
 
 _READERS: Mapping[Form, Callable[[Key, Node, Place], Any]] = {

@@ -60,7 +60,7 @@ class NvmlBackend:
         from gpu_device_plugin.hardware.nvml_library import NvmlLibrary  # noqa: PLC0415 - 3 MB
 
         self.name = "nvml"
-        self._platform = platform
+        self.platform = platform
         self._library = NvmlLibrary(driver_root)
 
     def read(self) -> Inventory:
@@ -68,7 +68,7 @@ class NvmlBackend:
         from gpu_device_plugin.hardware.nvml_read import read_inventory  # noqa: PLC0415 - 3 MB
 
         with self._library.session():
-            return read_inventory(self._platform)
+            return read_inventory(self.platform)
 
     def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:
         """Reads the links through NVML."""
@@ -79,7 +79,7 @@ class NvmlBackend:
 
     async def health_events(self, inventory: Inventory) -> AsyncGenerator[HealthEvent, None]:
         """Watches an NVML event set in a thread; WSL has none."""
-        if self._platform is Platform.WSL:
+        if self.platform is Platform.WSL:
             return
         from gpu_device_plugin.hardware.nvml_health import NvmlMonitor  # noqa: PLC0415 - 3 MB
 

@@ -1,7 +1,7 @@
 """All that labels tell of a node's GPUs, read in one go by whichever way the platform has.
 
-A driver library is looked for by its plain name, as k8s-device-plugin v0.19.3 does in
-gpu-feature-discovery: ``--driver-root-ctr-path`` has no effect there.
+A driver library is looked for by its plain name unless a root is given, as k8s-device-plugin
+v0.19.3 does in gpu-feature-discovery: ``--driver-root-ctr-path`` has no effect there.
 """
 
 from __future__ import annotations
@@ -70,12 +70,14 @@ class NvmlSource:
 
     name = "nvml"
 
-    def __init__(self, platform: Platform = Platform.NVML, sysfs: str = "/sys") -> None:
+    def __init__(
+        self, platform: Platform = Platform.NVML, sysfs: str = "/sys", driver_root: str = ""
+    ) -> None:
         from gpu_device_plugin.hardware.nvml_library import NvmlLibrary  # noqa: PLC0415 - 3 MB
 
         self._platform = platform
         self._sysfs = sysfs
-        self._library = NvmlLibrary("")
+        self._library = NvmlLibrary(driver_root)
 
     def read(self) -> NodeFacts:
         """Reads the node through NVML, and PCI classes from sysfs."""

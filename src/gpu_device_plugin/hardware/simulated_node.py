@@ -181,9 +181,8 @@ class SimulatedNode:
             emit(_unmonitorable(gpu))
         elif watch is Watch.UNWATCHED:
             log.warning(
-                "GPU %d (%s) counts as healthy and is not watched: it reports no events",
-                gpu.index,
-                gpu.uuid,
+                "GPU %d (%s) counts as healthy and is not watched: %s",
+                *(gpu.index, gpu.uuid, "it reports no events"),
             )
 
     def _tell(self, event: HealthEvent) -> None:

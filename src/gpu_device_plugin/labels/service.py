@@ -189,8 +189,7 @@ class LabelService:
             fresh = await in_thread("configure", self._configure)
             validate_mig_strategy(fresh.config, fresh.origins)
         except UserError as error:
-            log.error("%s", error)
-            log.error("the last good configuration stays in force")
+            log.error("%s; the last good configuration stays in force", error)
             self.record.reload_problem = str(error)
             self._tell(Reloaded(Outcome.FAILED, str(error)))
             return work
@@ -231,7 +230,7 @@ class LabelService:
         if facts.node.has_devices:
             validate_mig_strategy(work.config, work.origins)
         labels = make_labels(work.config, facts)
-        self._reports.update(_told(labels, facts))
+        self._reports.update(problems_of(labels, facts))
         self.record.take(facts.driver_problem, labels.failures())
         retry = await self._publish(work, labels)
         if work.flags.oneshot:
@@ -291,8 +290,8 @@ class LabelService:
             await self._former.pop().withdraw()
 
 
-def _told(labels: Labels, facts: Facts) -> list[str]:
-    """What is wrong with a pass, for the log."""
+def problems_of(labels: Labels, facts: Facts) -> list[str]:
+    """What is wrong with the labels of a pass, a sentence each."""
     told = [problem.text for problem in labels.problems]
     if facts.driver_problem:
         told.append(f"{facts.driver_problem}; waiting for it, as failOnInitError is false")

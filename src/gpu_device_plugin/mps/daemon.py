@@ -148,16 +148,15 @@ class MpsDaemon:
             )
         self._is_started = True
         self.pid = await self._find()
-        log.info("started resource=%s pid=%s", self.spec.resource, self.pid)
+        log.info("the MPS daemon has started resource=%s pid=%s", self.spec.resource, self.pid)
 
     async def _find(self) -> int | None:
         """The process that holds the lock now; None for a control program that knows no lock."""
         if not os.path.exists(self.files.lock):
             log.warning(
-                "resource=%s the daemon holds no %s, as NVIDIA's does: it is not watched, "
-                "and its limits are not read back",
-                self.spec.resource,
-                self.files.lock,
+                "the daemon holds no %s, as NVIDIA's does: it is not watched, and its limits are "
+                "not read back resource=%s",
+                *(self.files.lock, self.spec.resource),
             )
             return None
         try:

@@ -104,8 +104,8 @@ class DaemonKeeper:
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self._failures, 16))
             self._failures += 1
             log.error(
-                "resource=%s %s; next attempt in %g s", self.spec.resource, self.problem, pause
+                "%s; next attempt in %g s resource=%s", self.problem, pause, self.spec.resource
             )
             for trouble in await self._daemon.stop():
-                log.error("resource=%s %s", self.spec.resource, trouble)
+                log.error("%s resource=%s", trouble, self.spec.resource)
             await self._pause(pause)

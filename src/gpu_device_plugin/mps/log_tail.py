@@ -54,7 +54,7 @@ class LogTail:
             self._show(line)
 
     def _show(self, line: bytes) -> None:
-        log.info("resource=%s %s", self._resource, line.decode("utf-8", "replace"))
+        log.info("%s resource=%s", line.decode("utf-8", "replace"), self._resource)
 
     async def _follow(self) -> None:
         while True:

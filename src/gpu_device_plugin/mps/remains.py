@@ -47,9 +47,9 @@ async def end_daemon(
         try:
             await tool.command(files, "quit", QUIT_SECONDS)
         except DaemonAbsent as error:
-            log.info("resource=%s no daemon to quit: %s", files.resource, error)
+            log.info("no daemon to quit: %s resource=%s", error, files.resource)
         except ToolError as error:
-            log.warning("resource=%s the daemon is killed: %s", files.resource, error)
+            log.warning("the daemon is killed: %s resource=%s", error, files.resource)
         else:
             await _until_unlocked(files)
     problems = list[str]()
@@ -133,7 +133,7 @@ async def repair(
         return
     for files in stale:
         if files.resource not in wanted:
-            log.warning("resource=%s cleaning up after a program that was killed", files.resource)
+            log.warning("cleaning up after a program that was killed resource=%s", files.resource)
             _tell(await end_daemon(tool, files))
             remove_files(files)
     needed = {gpu for spec in wanted.values() for gpu in spec.gpus}

@@ -133,8 +133,7 @@ class MpsSupervisor:
         try:
             wanted = await in_thread("read", self._read)
         except UserError as error:
-            log.error("%s", error)
-            log.error("the last good configuration stays in force")
+            log.error("%s; the last good configuration stays in force", error)
             self._tell(Reloaded(Outcome.FAILED, str(error)))
             return
         # While the driver is waited for, nothing new has come of another attempt.
@@ -169,10 +168,10 @@ class MpsSupervisor:
             del self._keepers[keeper.spec.resource]
         for name, spec in specs.items():
             if name in self._keepers:
-                log.info("resource=%s nothing changes for its daemon", name)
+                log.info("nothing changes for its daemon resource=%s", name)
                 continue
             for warning in spec.warnings:
-                log.warning("resource=%s %s", name, warning)
+                log.warning("%s resource=%s", warning, name)
             keeper = DaemonKeeper(spec, self._around, self._wake.set, tell=self._tell)
             self._keepers[name] = keeper
             keeper.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpu_device_plugin.cdi.generate import (
@@ -82,15 +82,25 @@ def set_up_cdi(
         level = logging.WARNING if outcome.action is Action.LEFT else logging.INFO
         log.log(level, "CDI: %s", outcome)
     _check_names(config, specs, plan)
+    return cdi_injector(config, channels, additional_devices(specs))
+
+
+def cdi_injector(
+    config: Config, channels: tuple[ImexChannel, ...], features: Iterable[str] = ()
+) -> CdiInjector:
+    """The injector of a validated configuration.
+
+    Args:
+        config: says where names go.
+        channels: those that every container gets.
+        features: qualified names of what else every container gets.
+    """
     strategies = config.device_list_strategies
     return CdiInjector(
         in_annotations=DeviceListStrategy.CDI_ANNOTATIONS in strategies,
         in_cri=DeviceListStrategy.CDI_CRI in strategies,
-        prefix=plugin.cdi_annotation_prefix or "",
-        others=(
-            *(qualified_name(CdiClass.IMEX, channel.id) for channel in channels),
-            *additional_devices(specs),
-        ),
+        prefix=config.flags.plugin.cdi_annotation_prefix or "",
+        others=(*(qualified_name(CdiClass.IMEX, channel.id) for channel in channels), *features),
     )
 
 

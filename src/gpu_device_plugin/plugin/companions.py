@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 
 from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware.model import Inventory, Links
@@ -30,7 +31,8 @@ class Companions:
     Args:
         request_reload: called when everything has to be read anew.
         adapt_to: called with an inventory that a rescan has found changed.
-        rescan_seconds: pause between rescans; 0 for none.
+        rescan_seconds: pause between rescans; 0 for none but those that are asked for.
+        tell: hears what happens.
     """
 
     def __init__(
@@ -43,7 +45,8 @@ class Companions:
         self.health = HealthWatch(tell=tell)
         self._request_reload = request_reload
         self._adapt_to = adapt_to
-        self._rescan_seconds = rescan_seconds
+        self._rescan_seconds = rescan_seconds or None
+        self._look = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(
@@ -61,13 +64,16 @@ class Companions:
             self._begin("health", self.health.stop())
             return
         self.health.show_lost(node.gpus)
-        if self._rescan_seconds > 0:
-            self._begin("rescan", self._rescan(node, inventory))
+        self._begin("rescan", self._rescan(node, inventory))
         if not boards:
             self._begin("health", self.health.stop())
             return
         self._begin("links", _learn_links(node, inventory, preference))
         self._begin("health", self.health.take(node.backend, inventory))
+
+    def rescan(self) -> None:
+        """Lets the hardware be looked at now."""
+        self._look.set()
 
     async def stop(self) -> None:
         """Ends all tasks but the watching of health, which the next node takes over."""
@@ -100,7 +106,7 @@ class Companions:
         """
         problem = ""
         while True:
-            await asyncio.sleep(self._rescan_seconds)
+            await self._until_rescan()
             try:
                 now = (await in_thread("rescan", node.backend.read)).keeping_lost(inventory)
             except InitError as error:
@@ -110,6 +116,12 @@ class Companions:
             if now != inventory:
                 self._adapt_to(now)
                 return
+
+    async def _until_rescan(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._rescan_seconds):
+                await self._look.wait()
+        self._look.clear()
 
 
 async def _learn_links(node: Node, inventory: Inventory, preference: LinkedGpus) -> None:

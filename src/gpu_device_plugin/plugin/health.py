@@ -109,9 +109,7 @@ class HealthWatch:
                 for board in self._boards
             ]
             if gpu.lost:
-                if not any(devices for _, devices in known):
-                    log.warning("lost gpu=%s index=%d: %s", gpu.uuid, gpu.index, gpu.lost)
-                self._apply(HealthEvent(HealthKind.LOST, uuid=gpu.uuid, reason=gpu.lost))
+                self._show_lost(gpu, sum(len(devices) for _, devices in known))
                 continue
             found = list[tuple[str, str]]()
             for board, devices in known:
@@ -123,6 +121,15 @@ class HealthWatch:
                     Turn.HEALTHY, gpu.uuid, "found again", is_lost=True, devices=tuple(found)
                 )
                 self._tell(back)
+
+    def _show_lost(self, gpu: Gpu, known: int) -> None:
+        """Marks the devices of a GPU, unless all of them, so many, are marked already."""
+        devices = (device for board in self._boards for device in board.resource.devices)
+        if known and known == sum(device.gpu_uuid == gpu.uuid for device in devices):
+            return
+        if not known:
+            log.warning("lost gpu=%s index=%d reason=%r", gpu.uuid, gpu.index, gpu.lost)
+        self._apply(HealthEvent(HealthKind.LOST, uuid=gpu.uuid, reason=gpu.lost))
 
     async def take(self, backend: Backend, inventory: Inventory) -> None:
         """Begins to watch, in place of what is being watched, without a gap between.
@@ -221,9 +228,9 @@ def apply_event(
         tell: hears what has come of it.
     """
     if event.kind is HealthKind.MONITOR_READY:
-        return _end_of_blindness(boards, Severity.PROVISIONAL)
+        return _end_of_blindness(boards, Severity.PROVISIONAL, tell)
     if event.kind is HealthKind.MONITORABLE:
-        return _end_of_blindness(boards, Severity.UNWATCHABLE, event.uuid)
+        return _end_of_blindness(boards, Severity.UNWATCHABLE, tell, event.uuid)
     meaning = event.reason if event.xid is None else describe_xid(event.xid)
     turn, devices = _act(event, policy, list(boards), now, meaning)
     tell(
@@ -254,7 +261,7 @@ def _act(
         return Turn.IGNORED, []
     hits = [(board, devices_hit(board.resource.devices, event)) for board in boards]
     if not any(hit for _, hit in hits):
-        log.info("ignored: %s gpu=%s, which is not offered", meaning, event.uuid)
+        log.info("ignored, as the GPU is not offered: %s gpu=%s", meaning, event.uuid)
         return Turn.IGNORED, []
     if action is XidAction.WARN:
         log.warning("not acted on: %s gpu=%s", meaning, event.uuid)
@@ -284,13 +291,18 @@ def _severity(event: HealthEvent, action: XidAction) -> Severity:
 
 
 def _end_of_blindness(
-    boards: Iterable[DeviceBoard], severity: Severity, uuid: str | None = None
+    boards: Iterable[DeviceBoard], severity: Severity, tell: Listener, uuid: str | None = None
 ) -> bool:
     """Nothing was known against devices that merely were not watched."""
-    changed = False
+    back = list[tuple[str, str]]()
     for board in boards:
         devices = [d for d in board.ailing(severity) if uuid in {None, d.gpu_uuid}]
         for device in board.mark_healthy(devices):
-            changed = True
-            log.info("healthy again, since it is watched: device=%s", device.id)
-    return changed
+            back.append((board.resource.name, device.id))
+            log.info(
+                "healthy again, since it is watched resource=%s device=%s",
+                *(board.resource.name, device.id),
+            )
+    if back:
+        tell(HealthChanged(Turn.HEALTHY, uuid or "", "watched", devices=tuple(back)))
+    return bool(back)

@@ -137,7 +137,9 @@ class MpsReadiness:
 
     def _tell(self, problem: str, detail: str) -> None:
         level = logging.DEBUG if problem == self._told else logging.WARNING
-        log.log(level, "waiting for the MPS daemon resource=%s: %s", self._files.resource, detail)
+        log.log(
+            level, "waiting for the MPS daemon resource=%s reason=%r", self._files.resource, detail
+        )
         self._told = problem
 
     def _traces(self) -> tuple[tuple[int, int] | None, ...]:

@@ -10,7 +10,7 @@ from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import AllocationPolicy, Config
 from gpu_device_plugin.config.render import render
 from gpu_device_plugin.config.validate import validate_plugin
-from gpu_device_plugin.errors import HardwareError, InitError
+from gpu_device_plugin.errors import HardwareError, InitError, UserError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.model import Gpu, Inventory
 from gpu_device_plugin.hardware.roots import find_dev_root
@@ -38,6 +38,8 @@ class Node:
     needs_mps: bool = False
     """Whether shared resources wait for MPS daemons."""
     init_problem: str = ""
+    plan_problem: str = ""
+    """Why nothing is offered although the GPUs can be read; empty if that is not so."""
 
     @property
     def config(self) -> Config:
@@ -75,13 +77,22 @@ class NodeReader:
         validate_plugin(loaded.config, backend.is_loadable, loaded.origins)
         return loaded, backend
 
-    def read(self, loaded: Loaded, backend: Backend, known: Inventory | None = None) -> Node:
+    def read(
+        self,
+        loaded: Loaded,
+        backend: Backend,
+        known: Inventory | None = None,
+        *,
+        must_fit: bool = True,
+    ) -> Node:
         """Reads the hardware and plans what it offers.
 
         Args:
             loaded: as `configure` gave it.
             backend: as `configure` gave it.
             known: what was read before; GPUs that cannot be read any more are kept from it.
+            must_fit: whether it is an error if the GPUs cannot be offered as configured; else
+                nothing is offered.
 
         Raises:
             HardwareError: the driver cannot be used (unless `failOnInitError` is false), or the
@@ -108,7 +119,25 @@ class NodeReader:
                 settings=AllocationSettings.of(expanded),
                 init_problem=str(problem),
             )
-        return self.plan(loaded, backend, inventory)
+        if must_fit:
+            return self.plan(loaded, backend, inventory)
+        return self.plan_or_nothing(loaded, backend, inventory)
+
+    def plan_or_nothing(self, loaded: Loaded, backend: Backend, inventory: Inventory) -> Node:
+        """Plans what an inventory offers; nothing if it cannot be offered as configured."""
+        try:
+            return self.plan(loaded, backend, inventory)
+        except UserError as error:
+            # What is gone must not be offered any longer, whatever is wrong with the rest.
+            log.error("nothing is offered until this is mended: %s", error)
+            return Node(
+                loaded=loaded,
+                backend=backend,
+                inventory=inventory,
+                plan=Plan(),
+                settings=AllocationSettings.of(loaded.config),
+                plan_problem=str(error),
+            )
 
     def plan(self, loaded: Loaded, backend: Backend, inventory: Inventory) -> Node:
         """Plans what an inventory offers, and writes the CDI specifications for it.
@@ -139,6 +168,27 @@ class NodeReader:
             settings=AllocationSettings.of(expanded, channels, injectors),
             needs_mps=needs_mps,
         )
+
+
+def check_fit(loaded: Loaded, backend: Backend, inventory: Inventory | None) -> None:
+    """Looks whether a configuration could be applied; nothing is changed by that.
+
+    Args:
+        loaded: the configuration.
+        backend: that it asks for.
+        inventory: what it would have to fit; None if that is not known.
+
+    Raises:
+        ConfigError: the configuration cannot be used, or does not fit the hardware.
+        HardwareError: the GPUs cannot be offered as configured.
+    """
+    config = loaded.config
+    validate_plugin(config, backend.is_loadable, loaded.origins)
+    if inventory is None:
+        return
+    expanded = with_default_resources(config, inventory)
+    find_channels(config.imex.channel_ids, _dev_root(config), required=config.imex.required)
+    _uses_mps(expanded, inventory, make_plan(expanded, inventory))
 
 
 def _uses_mps(config: Config, inventory: Inventory, plan: Plan) -> bool:

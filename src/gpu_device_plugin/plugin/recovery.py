@@ -61,7 +61,7 @@ class Recovery:
             problem = await in_thread("recovery", partial(self._backend.problem_of, gpu))
             if problem:
                 if self._refused.get(uuid) != problem:
-                    log.warning("not recovered: gpu=%s: %s", uuid, problem)
+                    log.warning("not recovered gpu=%s reason=%r", uuid, problem)
                 self._refused[uuid] = problem
                 continue
             self._refused.pop(uuid, None)

@@ -171,7 +171,11 @@ class ServedResource:
         outcome = Outcome.REFUSED if state is State.REFUSED else Outcome.FAILED
         self._tell(Registered(self.name, outcome))
         level = logging.DEBUG if quiet else logging.ERROR
-        log.log(level, "%s resource=%s: %s; next attempt in %.1f s", state, self.name, error, pause)
+        log.log(
+            level,
+            "%s; next attempt in %.1f s resource=%s reason=%r",
+            *(state, pause, self.name, str(error)),
+        )
 
     async def _wait_for_gate(self) -> None:
         if self.state is not State.REGISTERED:
@@ -221,7 +225,7 @@ class ServedResource:
             if not gate.done():
                 return True
             self.state = State.GATED
-            log.warning("not served any more resource=%s: %s", self.name, gate.result())
+            log.warning("not served any more resource=%s reason=%r", self.name, gate.result())
             return False
         finally:
             kubelet.cancel()
@@ -236,7 +240,7 @@ class ServedResource:
                 await asyncio.sleep(self._patience())
                 reason = self._loss()
                 if reason is not None:
-                    log.warning("registering again resource=%s: %s", self.name, reason)
+                    log.warning("registering again resource=%s reason=%r", self.name, reason)
                     return
             await self._next_change()
 

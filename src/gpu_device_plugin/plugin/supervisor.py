@@ -12,8 +12,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping
 
 from gpu_device_plugin.errors import ConfigError, HardwareError, InitError, UserError
 from gpu_device_plugin.hardware.model import Inventory
@@ -25,7 +24,6 @@ from gpu_device_plugin.plugin.observation import Observation, ObservedResource, 
 from gpu_device_plugin.plugin.preference import LinkedGpus
 from gpu_device_plugin.plugin.servers import Servers
 from gpu_device_plugin.resources.health import HealthPolicy
-from gpu_device_plugin.resources.model import Plan
 from gpu_device_plugin.telemetry import Listener, Outcome, Reloaded, nobody
 from gpu_device_plugin.threads import in_thread
 from gpu_device_plugin.watch.directories import DirectoryWatch
@@ -33,6 +31,10 @@ from gpu_device_plugin.watch.loop import tell_errors_once
 from gpu_device_plugin.watch.signals import on_signals, run_until
 
 log = logging.getLogger(__name__)
+
+
+async def to_nobody(_: Node) -> None:
+    """Announces a node to nobody."""
 
 
 class Supervisor:
@@ -45,6 +47,10 @@ class Supervisor:
         socket_directory: where the plugin's own sockets are made.
         rescan_seconds: pause between looks for changed hardware; 0 for none.
         tell: hears what happens.
+        announce: is told of each node while nothing is offered yet, or as soon as what is offered
+            has been adapted to it, and waited for.
+        must_fit: whether a node that cannot be offered as configured is an error at the start;
+            else nothing is offered until a change mends it.
     """
 
     def __init__(
@@ -56,6 +62,8 @@ class Supervisor:
         socket_directory: str = api.DEVICE_PLUGIN_DIR,
         rescan_seconds: float = 0,
         tell: Listener = nobody,
+        announce: Callable[[Node], Awaitable[None]] = to_nobody,
+        must_fit: bool = True,
     ) -> None:
         self._reader = reader
         self._kubelet = kubelet
@@ -69,9 +77,10 @@ class Supervisor:
         self._node: Node | None = None
         self._tell = tell
         self._servers = Servers(kubelet, socket_directory, tell)
-        self._beside = Companions(self._request_reload, self._note_change, rescan_seconds, tell)
+        self._beside = Companions(self.reload, self._note_change, rescan_seconds, tell)
         self._init_problem = ""
-        self._offer_problem = ""
+        self._announce = announce
+        self._must_fit = must_fit
         self._preference: LinkedGpus | None = None
         self._last_reload: Reload | None = None
 
@@ -83,7 +92,7 @@ class Supervisor:
             resources=tuple(ObservedResource.of(served) for served in self._servers.served),
             links=None if self._preference is None else self._preference.links,
             watch=health.state,
-            offer_problem=self._offer_problem,
+            offer_problem="" if self._node is None else self._node.plan_problem,
             kubelet_socket=self._kubelet.path,
             last_reload=self._last_reload,
         )
@@ -96,13 +105,30 @@ class Supervisor:
         """
         tell_errors_once()
         on_signals(stop=self._on_stop, reload=self._on_reload)
+        await self.serve(self._stop)
+
+    async def serve(self, stop: asyncio.Event) -> None:
+        """Serves the node until an event comes; signals are the caller's.
+
+        Raises:
+            UserError: the node cannot be served and waiting is not allowed or of no use.
+        """
         watch = self._watch_directories()
         try:
-            await run_until(self._stop, "supervisor", self._live())
+            await run_until(stop, "supervisor", self._live())
         finally:
             watch.stop()
             await self._beside.stop()
             await asyncio.gather(self._beside.health.stop(), self._servers.stop())
+
+    def reload(self) -> None:
+        """Lets configuration and hardware be read anew."""
+        self._reload = True
+        self._wake.set()
+
+    def rescan(self) -> None:
+        """Lets the hardware be looked at now; if it has changed, what is offered is adapted."""
+        self._beside.rescan()
 
     def _on_stop(self, number: signal.Signals) -> None:
         log.info("%s: shutting down", number.name)
@@ -110,11 +136,7 @@ class Supervisor:
 
     def _on_reload(self) -> None:
         log.info("SIGHUP: reloading")
-        self._request_reload()
-
-    def _request_reload(self) -> None:
-        self._reload = True
-        self._wake.set()
+        self.reload()
 
     def _note_change(self, inventory: Inventory) -> None:
         self._changed = inventory
@@ -130,7 +152,10 @@ class Supervisor:
 
     async def _live(self) -> None:
         loaded, backend = await in_thread("configure", self._reader.configure)
-        self._serve(await in_thread("read", lambda: self._reader.read(loaded, backend)))
+        must_fit = self._must_fit
+        read = self._reader.read
+        node = await in_thread("read", lambda: read(loaded, backend, must_fit=must_fit))
+        await self._serve(node)
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -158,9 +183,12 @@ class Supervisor:
     async def _restart(self) -> None:
         """Begins anew; a configuration that cannot be used leaves everything as it is."""
         known = None if self._node is None else self._node.inventory
+        is_serving = known is not None and not (self._node and self._node.plan_problem)
+        must_fit = self._must_fit or is_serving
+        read = self._reader.read
         try:
             loaded, backend = await in_thread("configure", self._reader.configure)
-            node = await in_thread("read", lambda: self._reader.read(loaded, backend, known))
+            node = await in_thread("read", lambda: read(loaded, backend, known, must_fit=must_fit))
         except ConfigError as error:
             self._tell_kept(error)
             await self._keep()
@@ -172,15 +200,14 @@ class Supervisor:
         else:
             self._note_reload(Outcome.OK)
         await self._stop_serving(node)
-        self._serve(node)
+        await self._serve(node)
 
     def _note_reload(self, outcome: Outcome, error: str = "") -> None:
         self._last_reload = Reload(time.time(), error)
         self._tell(Reloaded(outcome, error))
 
     def _tell_kept(self, error: UserError) -> None:
-        log.error("%s", error)
-        log.error("the last good configuration stays in force")
+        log.error("%s; the last good configuration stays in force", error)
         self._note_reload(Outcome.FAILED, str(error))
 
     async def _former_on_new_hardware(self, error: HardwareError) -> Node:
@@ -193,7 +220,10 @@ class Supervisor:
         if before is None or before.inventory is None:
             raise error
         node = await in_thread(
-            "read", lambda: self._reader.read(before.loaded, before.backend, before.inventory)
+            "read",
+            lambda: self._reader.read(
+                before.loaded, before.backend, before.inventory, must_fit=self._must_fit
+            ),
         )
         self._tell_kept(error)
         return node
@@ -203,7 +233,7 @@ class Supervisor:
         node = self._node
         if node is not None and self._servers.were_told_to_another_than(self._kubelet.identity()):
             await self._stop_serving(node)
-            self._serve(node)
+            await self._serve(node)
 
     async def _adapt(self, inventory: Inventory) -> None:
         """Takes over changed hardware without disturbing what has stayed the same."""
@@ -211,26 +241,19 @@ class Supervisor:
         if before is None:
             return
         log.info("the hardware has changed: adapting")
-        self._offer_problem = ""
-        try:
-            node = await in_thread(
-                "plan", lambda: self._reader.plan(before.loaded, before.backend, inventory)
-            )
-        except UserError as error:
-            # What is gone must not be offered any longer, whatever is wrong with the rest.
-            log.error("nothing is offered until this is mended: %s", error)
-            self._offer_problem = str(error)
-            node = replace(before, inventory=inventory, plan=Plan())
+        plan = self._reader.plan_or_nothing
+        node = await in_thread("plan", lambda: plan(before.loaded, before.backend, inventory))
         await self._beside.stop()
         preference = LinkedGpus(node.gpus, self._tell)
         await self._servers.adapt(node, preference)
         self._take(node, preference)
+        await self._announce(node)
 
-    def _serve(self, node: Node) -> None:
+    async def _serve(self, node: Node) -> None:
         """Begins to serve what a node offers."""
+        await self._announce(node)
         self._kubelet_seen = self._kubelet.identity() if self._kubelet.is_wanted else None
         preference = LinkedGpus(node.gpus, self._tell)
-        self._offer_problem = ""
         self._servers.start(node, preference)
         self._take(node, preference)
 

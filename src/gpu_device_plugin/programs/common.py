@@ -13,6 +13,7 @@ from gpu_device_plugin.config.help import help_text
 from gpu_device_plugin.config.load import Loaded, load
 from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.config.options import PROGRAMS, Program
+from gpu_device_plugin.config.options_shared import LOG_FORMAT
 from gpu_device_plugin.errors import UsageError, UserError
 from gpu_device_plugin.logs import LogFormat, set_up_logging
 
@@ -27,7 +28,7 @@ def run_program(
     Returns:
         0, or 1 after an error that a user can mend, which is one line in the log.
     """
-    set_up_logging()
+    set_up_logging(_format_for_mistakes())
     try:
         parsed = parse(program, sys.argv[1:] if argv is None else argv, os.environ)
     except UsageError as error:
@@ -43,6 +44,13 @@ def run_program(
     if ignored := parsed.ignored():
         log.warning("%s", ignored)
     return _exit_code(work, parsed)
+
+
+def _format_for_mistakes() -> LogFormat:
+    """How a mistake in the options is logged, before they say how."""
+    (variable,) = LOG_FORMAT.env
+    given = os.environ.get(variable, "")
+    return LogFormat(given) if given in LOG_FORMAT.allowed else LogFormat.TEXT
 
 
 def _exit_code(work: Callable[[Parsed], None], parsed: Parsed) -> int:

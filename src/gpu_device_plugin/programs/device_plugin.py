@@ -23,6 +23,8 @@ from gpu_device_plugin.plugin.node import NodeReader
 from gpu_device_plugin.plugin.supervisor import Supervisor
 from gpu_device_plugin.programs.common import load_with_origins, run_program
 from gpu_device_plugin.programs.listening import prepare_port
+from gpu_device_plugin.status.reporting import health_reporting
+from gpu_device_plugin.telemetry import everyone
 
 if TYPE_CHECKING:
     from gpu_device_plugin.status.reporter import Reporter
@@ -44,33 +46,39 @@ def serve(parsed: Parsed) -> None:
     log.info("starting nvidia-device-plugin v%s", __version__)
     kubelet = KubeletSocket(parsed.text("kubelet-socket"))
     directory = parsed.text("plugin-directory")
-    _check_directories(kubelet, directory)
+    check_directories(kubelet, directory)
     port = prepare_port(parsed)
     reader = NodeReader(
         load_config=lambda: load_with_origins(parsed),
         open_backend=lambda config: open_backend(parsed, config),
-        cdi=CdiSettings(
-            feature_flags=parsed.strings("cdi-feature-flags"),
-            disabled_hooks=parsed.strings("cdi-disable-hooks"),
-        ),
+        cdi=cdi_settings(parsed),
     )
 
     async def supervise() -> None:
+        reports = health_reporting(parsed, Program.DEVICE_PLUGIN)
         supervisor = Supervisor(
             reader,
             kubelet,
             socket_directory=directory,
             rescan_seconds=parsed.integer("rescan-interval") / 1e9,
-            tell=port.tell,
+            tell=everyone(port.tell, reports.tell),
         )
 
         def describe(reporter: Reporter) -> None:
             reporter.observe = supervisor.observe
 
-        async with port.open(describe):
+        async with port.open(describe), reports.running(supervisor.observe):
             await supervisor.run()
 
     asyncio.run(supervise())
+
+
+def cdi_settings(parsed: Parsed) -> CdiSettings:
+    """What the options say of CDI specifications."""
+    return CdiSettings(
+        feature_flags=parsed.strings("cdi-feature-flags"),
+        disabled_hooks=parsed.strings("cdi-disable-hooks"),
+    )
 
 
 def open_backend(parsed: Parsed, config: Config) -> Backend:
@@ -86,7 +94,7 @@ def open_backend(parsed: Parsed, config: Config) -> Backend:
     )
 
 
-def _check_directories(kubelet: KubeletSocket, plugin_directory: str) -> None:
+def check_directories(kubelet: KubeletSocket, plugin_directory: str) -> None:
     """Names a directory that cannot be used before anything else goes wrong over it."""
     if kubelet.is_wanted and not os.path.isdir(kubelet.directory):
         raise ConfigError(

@@ -15,7 +15,7 @@ HELD = {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT}
 
 def device_plugin() -> None:
     """``nvidia-device-plugin``."""
-    _hold_signals()
+    hold_signals()
     from gpu_device_plugin.programs.device_plugin import main  # noqa: PLC0415 - heavy
 
     main()
@@ -23,7 +23,7 @@ def device_plugin() -> None:
 
 def gpu_feature_discovery() -> None:
     """``gpu-feature-discovery``."""
-    _hold_signals()
+    hold_signals()
     from gpu_device_plugin.programs.gpu_feature_discovery import main  # noqa: PLC0415 - heavy
 
     main()
@@ -31,12 +31,13 @@ def gpu_feature_discovery() -> None:
 
 def mps_control_daemon() -> None:
     """``mps-control-daemon``."""
-    _hold_signals()
+    hold_signals()
     from gpu_device_plugin.programs.mps_control_daemon import main  # noqa: PLC0415 - heavy
 
     main()
 
 
-def _hold_signals() -> None:
+def hold_signals() -> None:
+    """Keeps what comes until `on_signals` of the program."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD)

@@ -34,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Runs a subcommand; its exit code, or 2 if there is no such one."""
+    if argv[:1] == [AGENT]:
+        # Its options have the grammar of the programs that it stands for.
+        return _run_agent(argv[1:])
     parser = make_parser()
     given, rest = parser.parse_known_args(argv)
     if rest and not given.takes_options_of_plugin:
@@ -164,14 +167,21 @@ def _run_labels(given: argparse.Namespace) -> int:
     return run_labels(given)
 
 
+<<<<<<< HEAD
+def _add_status_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_status import (  # noqa: PLC0415 - as below
+=======
 def _add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
     from gpu_device_plugin.programs.gpu_node_doctor import (  # noqa: PLC0415 - as below
+>>>>>>> wt-doctor
         add_arguments,
     )
 
     add_arguments(parser)
 
 
+<<<<<<< HEAD
+=======
 def _run_doctor(given: argparse.Namespace) -> int:
     from gpu_device_plugin.programs.gpu_node_doctor import (  # noqa: PLC0415 - for this command
         run_doctor,
@@ -188,12 +198,119 @@ def _add_status_arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser)
 
 
+>>>>>>> wt-doctor
 def _run_status(given: argparse.Namespace) -> int:
     from gpu_device_plugin.programs.gpu_node_status import (  # noqa: PLC0415 - for this command
         run_status,
     )
 
     return run_status(given)
+
+
+<<<<<<< HEAD
+def _add_validate_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_validate import (  # noqa: PLC0415 - as below
+=======
+def _add_simulate_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_simulate import (  # noqa: PLC0415 - as below
+>>>>>>> wt-doctor
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+<<<<<<< HEAD
+def _run_validate(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_validate import (  # noqa: PLC0415 - for this command
+        run_validate,
+    )
+
+    return run_validate(given)
+
+
+def _add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_doctor import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+def _run_doctor(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_doctor import (  # noqa: PLC0415 - for this command
+        run_doctor,
+    )
+
+    return run_doctor(given)
+
+
+def _run_agent(argv: Sequence[str]) -> int:
+    from gpu_device_plugin.programs.entry import hold_signals  # noqa: PLC0415 - for this command
+
+    hold_signals()
+    from gpu_device_plugin.programs.gpu_node_agent import run_agent  # noqa: PLC0415 - as above
+
+    return run_agent(argv)
+
+
+def _no_arguments(parser: argparse.ArgumentParser) -> None:
+    """For a command that parses its own."""
+    del parser
+
+
+AGENT = "agent"
+
+
+def _add_explain_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_explain import (  # noqa: PLC0415 - as below
+        add_arguments,
+    )
+
+    add_arguments(parser)
+
+
+def _run_explain(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_explain import (  # noqa: PLC0415 - for this command
+        run_explain,
+    )
+
+    return run_explain(given)
+=======
+def _run_simulate(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_simulate import (  # noqa: PLC0415 - for this command
+        run_simulate,
+    )
+
+    return run_simulate(given)
+
+
+def _add_completion_arguments(parser: argparse.ArgumentParser) -> None:
+    from gpu_device_plugin.programs.gpu_node_options import (  # noqa: PLC0415 - 2 ms
+        PROGRAM_NAMES,
+    )
+
+    parser.allow_abbrev = False
+    parser.add_argument(
+        "shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish"
+    )
+    parser.add_argument(
+        "--program",
+        choices=("gpu-node", *PROGRAM_NAMES),
+        metavar="NAME",
+        default="gpu-node",
+        help="the program whose command line is completed: gpu-node or one of the four others "
+        "(default: gpu-node)",
+    )
+
+
+def _run_completion(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.programs.gpu_node_completion import (  # noqa: PLC0415 - for this command
+        run_completion,
+    )
+
+    return run_completion(given, make_parser())
+>>>>>>> wt-doctor
 
 
 def _add_simulate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -213,7 +330,9 @@ def _run_simulate(given: argparse.Namespace) -> int:
 
 
 def _add_completion_arguments(parser: argparse.ArgumentParser) -> None:
-    from gpu_device_plugin.config.option import Program  # noqa: PLC0415 - for this command only
+    from gpu_device_plugin.programs.gpu_node_options import (  # noqa: PLC0415 - 2 ms
+        PROGRAM_NAMES,
+    )
 
     parser.allow_abbrev = False
     parser.add_argument(
@@ -221,7 +340,7 @@ def _add_completion_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--program",
-        choices=("gpu-node", *(str(program) for program in Program)),
+        choices=("gpu-node", *PROGRAM_NAMES),
         metavar="NAME",
         default="gpu-node",
         help="the program whose command line is completed: gpu-node or one of the four others "
@@ -263,6 +382,19 @@ COMMANDS = (
         ),
         add_arguments=_add_demo_arguments,
         run=_run_demo,
+    ),
+    Command(
+        name="simulate",
+        summary="run a simulated node, and make things go wrong on it",
+        description=(
+            "Runs a simulated node until Ctrl-C: the real nvidia-device-plugin with simulated GPUs "
+            "and a simulated kubelet, with page and metrics. With --fault, --pod and the like it "
+            "does something to the node that runs: errors of GPUs, GPUs that get lost, other MIG "
+            "layouts, pods, restarts. The exit code is 1 if the node cannot be run or refuses, 2 "
+            "if the options make no sense."
+        ),
+        add_arguments=_add_simulate_arguments,
+        run=_run_simulate,
     ),
     Command(
         name="simulate",
@@ -346,6 +478,50 @@ COMMANDS = (
         ),
         add_arguments=_add_status_arguments,
         run=_run_status,
+    ),
+    Command(
+<<<<<<< HEAD
+        name="validate",
+        summary="find every problem of configurations, ConfigMaps and manifests",
+        description=(
+            "Checks configuration files, ConfigMaps, manifests and rendered charts (helm template "
+            "NAME CHART | gpu-node validate -) by the rules of the programs that read them, and "
+            "tells every problem with file, line and key. The exit code is 1 if there is any "
+            "error, or with --strict any warning."
+        ),
+        add_arguments=_add_validate_arguments,
+        run=_run_validate,
+    ),
+    Command(
+        name=AGENT,
+        summary="serve the devices of this node, label it, follow its configuration",
+        description="See gpu-node agent --help.",
+        add_arguments=_no_arguments,
+        run=lambda _: _run_agent(()),
+    ),
+    Command(
+        name="explain",
+        summary="tell what the node offers with a configuration, and why",
+        description=(
+            "Tells which resources, devices, CDI names and labels result from a configuration on "
+            "this node or on a simulated one, and which line, flag, variable or rule is the cause "
+            "of each. With --request, what a container would get; with --diff, what another "
+            "configuration would change. Nothing is written or registered. The exit code is 1 if "
+            "the node or the configuration cannot be used."
+        ),
+        add_arguments=_add_explain_arguments,
+        run=_run_explain,
+=======
+        name="completion",
+        summary="print a script by which a shell completes command lines",
+        description=(
+            "Prints a completion script for gpu-node, or with --program for one of the other "
+            "programs. In bash: source <(gpu-node completion bash); in zsh: source <(gpu-node "
+            "completion zsh); in fish: gpu-node completion fish | source."
+        ),
+        add_arguments=_add_completion_arguments,
+        run=_run_completion,
+>>>>>>> wt-doctor
     ),
     Command(
         name="completion",

@@ -13,6 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gpu_device_plugin.config.grammar import Parsed
+    from gpu_device_plugin.config.load import Loaded
     from gpu_device_plugin.inspection.labels_report import Report
     from gpu_device_plugin.inspection.topology_matrix import Screen
 
@@ -99,16 +101,30 @@ def _report(arguments: Sequence[str], environ: Mapping[str, str]) -> Report:
     """Reads configuration and node as gpu-feature-discovery does."""
     from gpu_device_plugin.config.grammar import parse  # noqa: PLC0415 - heavy, as all here
     from gpu_device_plugin.config.options import Program  # noqa: PLC0415
-    from gpu_device_plugin.config.validate import validate_labels  # noqa: PLC0415
+    from gpu_device_plugin.programs.common import load_with_origins  # noqa: PLC0415
+
+    parsed = parse(Program.GPU_FEATURE_DISCOVERY, arguments, environ)
+    return report_of(parsed, load_with_origins(parsed))
+
+
+def report_of(parsed: Parsed, loaded: Loaded) -> Report:
+    """Reads the node and tells its labels.
+
+    Args:
+        parsed: the options of gpu-feature-discovery.
+        loaded: the configuration that it has with them.
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+        InitError: the driver cannot be used, and that is not tolerated.
+    """
+    from gpu_device_plugin.config.validate import validate_labels  # noqa: PLC0415 - as above
     from gpu_device_plugin.inspection.labels_report import (  # noqa: PLC0415
         Settings,
         make_report,
     )
-    from gpu_device_plugin.programs.common import load_with_origins  # noqa: PLC0415
     from gpu_device_plugin.programs.gpu_feature_discovery import make_reader  # noqa: PLC0415
 
-    parsed = parse(Program.GPU_FEATURE_DISCOVERY, arguments, environ)
-    loaded = load_with_origins(parsed)
     # Nothing is published, so that nobody need say to which node.
     flags = replace(loaded.config.flags, use_node_feature_api=False)
     config = replace(loaded.config, flags=flags)

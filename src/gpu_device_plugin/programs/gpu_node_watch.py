@@ -116,7 +116,8 @@ async def _watch_on_terminal(source: LookSource, first: Look, shown: Shown) -> i
                 while not ended.done() and not looking.done():
                     changed.clear()
                     columns, height = terminal.size()
-                    terminal.draw_text(_cut(_picture(seen, shown, columns), height))
+                    picture = _cut(_picture(seen, shown, columns), height)
+                    terminal.draw_text([_writable(line) for line in picture])
                     await _first_of(changed, ended, looking)
         finally:
             looking.cancel()
@@ -169,6 +170,12 @@ def _picture(seen: Seen, shown: Shown, columns: int) -> list[str]:
     lines += [_message(message, colours, is_error=bool(seen.error)) for message in messages]
     lines += [""] if messages else []
     return lines + (shown.lines(seen.look, Screen(columns, colours)) or [shown.view.if_empty])
+
+
+def _writable(line: str) -> str:
+    """The line with what the terminal's encoding lacks written with backslashes."""
+    encoding = sys.stdout.encoding or "ascii"
+    return line.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _message(text: str, colours: Colours, *, is_error: bool) -> str:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 from gpu_device_plugin.config.grammar import Parsed
-from gpu_device_plugin.config.options import Program
+from gpu_device_plugin.config.option import Program
 from gpu_device_plugin.logs import LogTail
 from gpu_device_plugin.programs.listening import Describe
 from gpu_device_plugin.status.endpoints import TEXT_PAGE, Endpoint, Metrics, Page, make_routes
 from gpu_device_plugin.status.reporter import Reporter
-from gpu_device_plugin.telemetry import Listener, nobody
+from gpu_device_plugin.telemetry import Listener, everyone
 from gpu_device_plugin.web.address import read_address
 from gpu_device_plugin.web.guard import Guard
 from gpu_device_plugin.web.server import WebServer
 from gpu_device_plugin.web.tls import server_tls
 from gpu_device_plugin.web.token import TokenFile
+
+if TYPE_CHECKING:
+    from gpu_device_plugin.status.pod_watch import PodWatcher
 
 ADDRESS = "--metrics-address (GPU_NODE_METRICS_ADDRESS)"
 
@@ -48,25 +52,49 @@ class OpenPort:
             simulated=str(parsed.values.get("simulate", "")),
             tail=LogTail(),
         )
-        self.tell: Listener = nobody
-        """To be told what happens."""
+        self._listeners = list[Listener]()
         self._metrics: Metrics | None = None
+        self._page: Page = TEXT_PAGE
+        self._pods: PodWatcher | None = None
         if Endpoint.METRICS in self._endpoints:
             self._count(parsed.program)
-        self._page: Page = TEXT_PAGE
+        if Endpoint.STATUS in self._endpoints:
+            self._show()
+        if {Endpoint.METRICS, Endpoint.STATUS} & set(self._endpoints):
+            self._ask_for_pods(str(parsed.values.get("pod-resources-socket", "")))
+
+    @property
+    def tell(self) -> Listener:
+        """To be told what happens."""
+        return everyone(*self._listeners)
 
     def _count(self, program: Program) -> None:
         """Counts from now on what metrics tell of a program."""
-        from gpu_device_plugin.status.metrics import Metrics, Part  # noqa: PLC0415 - 14 MB
+        from gpu_device_plugin.status.metrics import PARTS, Metrics  # noqa: PLC0415 - 4 MB
 
-        parts = {
-            Program.DEVICE_PLUGIN: Part.PLUGIN,
-            Program.GPU_FEATURE_DISCOVERY: Part.LABELS,
-            Program.CONFIG_MANAGER: Part.PROFILES,
-            Program.MPS_CONTROL_DAEMON: Part.MPS,
-        }
-        metrics = Metrics(self._reporter, [parts[program]])
-        self.tell, self._metrics = metrics.hear, metrics
+        metrics = Metrics(self._reporter, PARTS[program])
+        self._metrics = metrics
+        self._listeners.append(metrics.hear)
+
+    def _show(self) -> None:
+        """Shows the status as a page."""
+        from gpu_device_plugin.status.page import (  # noqa: PLC0415 - only if wanted
+            CONTENT_SECURITY_POLICY,
+            render_page,
+        )
+
+        self._page = Page(render_page, CONTENT_SECURITY_POLICY)
+
+    def _ask_for_pods(self, socket: str) -> None:
+        """Asks the kubelet who holds what, in programs whose devices pods can hold."""
+        if not socket:
+            return
+        from gpu_device_plugin.kubelet.podresources import PodResourcesClient  # noqa: PLC0415
+        from gpu_device_plugin.status.pod_watch import PodWatcher  # noqa: PLC0415 - as above
+
+        self._pods = PodWatcher(PodResourcesClient(socket))
+        self._reporter.pods = self._pods.pods
+        self._listeners.append(self._pods.hear)
 
     @asynccontextmanager
     async def open(self, describe: Describe) -> AsyncIterator[None]:
@@ -77,8 +105,9 @@ class OpenPort:
         )
         root = logging.getLogger()
         root.addHandler(self._reporter.tail)
+        pods = nullcontext() if self._pods is None else self._pods.running()
         try:
-            async with WebServer(self._address, routes, guard=self._guard, tls=self._tls):
+            async with pods, WebServer(self._address, routes, guard=self._guard, tls=self._tls):
                 yield
         finally:
             root.removeHandler(self._reporter.tail)

@@ -68,7 +68,7 @@ def offer_devices(
     others: dict[str, dict[str, Device]] = {}
     for resource, found in devices.items():
         for device in found.values():
-            number = _deciding_entry(config.extensions.sharing, names[device.id])
+            number = deciding_entry(config.extensions.sharing, names[device.id])
             if number is None:
                 others.setdefault(resource, {})[device.id] = device
             else:
@@ -76,7 +76,8 @@ def offer_devices(
     return [*offers, *_by_section(config, others, warnings)]
 
 
-def _deciding_entry(entries: Sequence[GpuSharing], identity: Identity) -> int | None:
+def deciding_entry(entries: Sequence[GpuSharing], identity: Identity) -> int | None:
+    """The number of the entry of ``extensions.sharing`` that decides over a device, if one does."""
     for number, entry in enumerate(entries):
         if entry.gpus is not None and not identity.is_among(entry.gpus):
             continue

@@ -12,7 +12,7 @@ from typing import Protocol
 from gpu_device_plugin.status.document import to_json
 from gpu_device_plugin.status.model import Check, NodeStatus
 from gpu_device_plugin.status.reporter import Reporter
-from gpu_device_plugin.web.headers import page_policy
+from gpu_device_plugin.web.headers import STRICT_POLICY
 from gpu_device_plugin.web.messages import HTML, JSON, TEXT, Handler, Request, Response, Route
 
 FRESH_SECONDS = 0.2
@@ -54,10 +54,8 @@ class Page:
     """The status as a page for people."""
 
     render: Callable[[NodeStatus], bytes]
-    scripts: tuple[str, ...] = ()
-    """Contents of its inline ``script`` elements; nothing else of that kind is run."""
-    styles: tuple[str, ...] = ()
-    """Contents of its inline ``style`` elements; nothing else of that kind counts."""
+    policy: str = STRICT_POLICY
+    """Its ``Content-Security-Policy``: what of it may be run, shown and loaded."""
     content_type: str = HTML
 
 
@@ -124,8 +122,7 @@ def make_routes(
         routes["/metrics"] = Route(Remembered(lambda asked: _metrics(metrics, asked)))
     if Endpoint.STATUS in wanted:
         routes["/status.json"] = Route(Remembered(lambda _: _document(reporter.status())))
-        policy = {"Content-Security-Policy": page_policy(page.scripts, page.styles)}
-        routes["/"] = Route(Remembered(lambda _: _page(page, reporter.status(), policy)))
+        routes["/"] = Route(Remembered(lambda _: _page(page, reporter.status())))
     return routes
 
 
@@ -150,5 +147,6 @@ def _document(status: NodeStatus) -> Response:
     return Response(200, JSON, to_json(status).encode(), may_be_compressed=True)
 
 
-def _page(page: Page, status: NodeStatus, headers: dict[str, str]) -> Response:
-    return Response(200, page.content_type, page.render(status), headers, may_be_compressed=True)
+def _page(page: Page, status: NodeStatus) -> Response:
+    policy = {"Content-Security-Policy": page.policy}
+    return Response(200, page.content_type, page.render(status), policy, may_be_compressed=True)

@@ -47,9 +47,11 @@ def make_holders(containers: Iterable[ContainerDevices]) -> Holders:
 def _by_device(resource: str, device_ids: Iterable[str]) -> Mapping[str, list[int]]:
     """The numbers of replicas by the id of their device; none for a device that is held itself."""
     found: dict[str, list[int]] = {}
+    if not resource.startswith(PREFIX):
+        return found
     for device_id in device_ids:
-        if is_ours(resource, device_id):
-            device, number = split_id(device_id)
+        device, number = split_id(device_id)
+        if device in found or is_ours(resource, device_id):
             numbers = found.setdefault(device, [])
             if number is not None:
                 numbers.append(number)

@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from gpu_device_plugin import __version__
 from gpu_device_plugin.config.load import Loaded
+from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.plugin.observation import Observation
 from gpu_device_plugin.status.metrics_kinds import NAMESPACE, Clock, Count, Known, Maker
 from gpu_device_plugin.status.metrics_names import EVERY_GPU, OTHER, Names, label_text
@@ -60,6 +61,16 @@ class Part(StrEnum):
     LABELS = "labels"
     PROFILES = "profiles"
     MPS = "mps"
+
+
+PARTS = {
+    Program.DEVICE_PLUGIN: (Part.PLUGIN,),
+    Program.GPU_FEATURE_DISCOVERY: (Part.LABELS,),
+    Program.CONFIG_MANAGER: (Part.PROFILES,),
+    Program.MPS_CONTROL_DAEMON: (Part.MPS,),
+    Program.AGENT: (Part.PLUGIN, Part.LABELS, Part.PROFILES),
+}
+"""The parts that each program runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +201,7 @@ class _Observed(Collector):
     def _program(self) -> Iterator[GaugeMetricFamily]:
         reporter = self._reporter
         program = label_text(reporter.program)
-        build = family("build_info", "What runs.", "program", "version", "python", "node")
+        build = family("build_info", "What runs.", "program", "version", "python", "node_name")
         python = ".".join(map(str, sys.version_info[:3]))
         build.add_metric([program, __version__, python, label_text(reporter.node)], 1)
         live = family("live", "Whether the program lives, as its probe says.", "program")

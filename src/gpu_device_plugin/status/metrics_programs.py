@@ -82,9 +82,10 @@ class LabelCount:
             "last_label_success_timestamp_seconds", "When a pass succeeded last; 0 if none has."
         )
         self._next = make.gauge(
-            "next_label_pass_timestamp_seconds", "When the next pass is due; +Inf if none is."
+            "next_label_pass_timestamp_seconds",
+            "When the next pass is due; +Inf if none is, and before the first one.",
         )
-        self._next.set(clock())
+        self._next.set(math.inf)
         for outcome in Outcome:
             self._passes.labels(str(outcome))
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
 from gpu_device_plugin.errors import UserError
-from gpu_device_plugin.kubelet.podresources import ContainerDevices, PodResourcesClient
+from gpu_device_plugin.kubelet.podresources import ContainerDevices
 from gpu_device_plugin.status.collect import Holders
 from gpu_device_plugin.status.holders import make_holders
 from gpu_device_plugin.status.model import Pods
@@ -125,29 +125,18 @@ class PodWatcher:
             log.info("the kubelet tells again which pods hold which devices")
         self._problem, self._failures = "", 0
 
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Asks as long as the context lasts; an error in that is none of the program's work."""
+        asking = asyncio.create_task(self._run_guarded(), name="pods")
+        try:
+            yield
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
 
-@asynccontextmanager
-async def pods_watched(
-    socket: str, *, interval: float = INTERVAL_SECONDS
-) -> AsyncIterator[PodWatcher]:
-    """Asks a kubelet as long as the context lasts.
-
-    Args:
-        socket: of its pod resources.
-        interval: seconds between two questions.
-    """
-    watcher = PodWatcher(PodResourcesClient(socket), interval=interval)
-    task = asyncio.create_task(_guarded(watcher), name="pods")
-    try:
-        yield watcher
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-async def _guarded(watcher: PodWatcher) -> None:
-    """Lets nothing end the watching unnoticed."""
-    try:
-        await watcher.run()
-    except Exception:
-        log.exception("the task pods failed")
+    async def _run_guarded(self) -> None:
+        try:
+            await self.run()
+        except Exception:
+            log.exception("the kubelet is not asked any more which pods hold which devices")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -117,12 +117,14 @@ class RemoteSource:
         except TimeoutError:
             raise UserError(f"{self._what} did not answer within {self._deadline:g} s") from None
         try:
-            return Look(from_json(body))
+            status = from_json(body)
         except ConfigError as error:
             raise UserError(
                 f"{self._what} answers with something else: {one_line(str(error))}",
                 "is this the port of --metrics-address?",
             ) from None
+        # A program that has not been told the name of its node is known by its address.
+        return Look(replace(status, node=status.node or self._address.host))
 
     def close(self) -> None:
         """Nothing is kept between looks."""

@@ -16,7 +16,7 @@ from gpu_device_plugin.status.words import (
     Offered,
     cause,
     device_names,
-    holder_names,
+    holder_list,
     is_named,
     memory,
     offered_devices,
@@ -27,16 +27,16 @@ FORMER = "not offered"
 """Stands where health would, for what a container still holds."""
 
 COLUMNS = (
-    Column("RESOURCE", narrowest=14),
+    Column("RESOURCE", narrowest=14, by_middle=True),
     Column("INDEX"),
     Column("HEALTH"),
-    Column("CAUSE", narrowest=16, last_resort=1),
+    Column("CAUSE", narrowest=16, last_resort=1, is_wanted=True),
     Column("USED", right=True),
-    Column("HELD BY", narrowest=16),
+    Column("HELD BY", narrowest=16, is_wanted=True),
     Column("NAME", narrowest=12, last_resort=4),
     Column("MEMORY", right=True, last_resort=3),
     Column("NUMA", right=True, last_resort=5),
-    Column("ID", narrowest=13, last_resort=2),
+    Column("ID", narrowest=13, last_resort=2, by_middle=True),
 )
 
 
@@ -87,7 +87,7 @@ def _row(
         health_cell(offered.health, colours),
         Cell(cause(device.illness), colours.red),
         _used(offered) if told and offered.resource.in_use is not None else "?",
-        ", ".join(holder_names(device.holders)),
+        holder_list(device.holders),
         names.get(device.id, ""),
         memory(sizes.get(device.id, 0)),
         "" if device.numa_node is None else str(device.numa_node),
@@ -102,7 +102,7 @@ def _former_row(former: FormerHolding, names: dict[str, str], colours: Colours) 
         Cell(FORMER, colours.yellow),
         "",
         "",
-        ", ".join(holder_names([former.holder])),
+        holder_list([former.holder]),
         names.get(former.device, ""),
         "",
         "",

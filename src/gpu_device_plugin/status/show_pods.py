@@ -17,16 +17,16 @@ from gpu_device_plugin.status.words import Offered, cause, number_ranges, offere
 SCHEMA = "gpu-node/pods/v1"
 
 COLUMNS = (
-    Column("NAMESPACE", narrowest=9),
-    Column("POD", narrowest=16),
-    Column("CONTAINER", narrowest=9, last_resort=3),
+    Column("NAMESPACE", narrowest=9, by_middle=True),
+    Column("POD", narrowest=16, by_middle=True, is_wanted=True),
+    Column("CONTAINER", narrowest=9, last_resort=3, by_middle=True),
     Column("GPU"),
     Column("REPLICAS"),
     Column("HEALTH"),
-    Column("CAUSE", narrowest=16, last_resort=1),
+    Column("CAUSE", narrowest=16, last_resort=1, is_wanted=True),
     Column("PROFILE", last_resort=4),
-    Column("RESOURCE", narrowest=14, last_resort=5),
-    Column("ID", narrowest=13, last_resort=2),
+    Column("RESOURCE", narrowest=14, last_resort=5, by_middle=True),
+    Column("ID", narrowest=13, last_resort=2, by_middle=True),
 )
 
 

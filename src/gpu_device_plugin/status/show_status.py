@@ -20,7 +20,7 @@ from gpu_device_plugin.status.words import (
     cause,
     clock_time,
     duration,
-    holder_names,
+    holder_list,
     is_named,
     memory,
     offered_devices,
@@ -33,15 +33,15 @@ NARROWEST = 40
 GPU_COLUMNS = (
     Column("GPU", right=True),
     Column("HEALTH"),
-    Column("CAUSE", narrowest=16, last_resort=1),
-    Column("HELD BY", narrowest=16),
+    Column("CAUSE", narrowest=16, last_resort=1, is_wanted=True),
+    Column("HELD BY", narrowest=16, is_wanted=True),
     Column("NAME", narrowest=12),
     Column("MEMORY", right=True, last_resort=3),
     Column("MIG", last_resort=4, narrowest=12),
-    Column("UUID", narrowest=13, last_resort=2),
+    Column("UUID", narrowest=13, last_resort=2, by_middle=True),
 )
 RESOURCE_COLUMNS = (
-    Column("RESOURCE", narrowest=14),
+    Column("RESOURCE", narrowest=14, by_middle=True),
     Column("CAPACITY", right=True),
     Column("ALLOCATABLE", right=True),
     Column("IN USE", right=True),
@@ -105,7 +105,7 @@ def _facts(status: NodeStatus) -> str:
     parts = [] if hardware is None else list(_hardware_facts(hardware))
     if status.program != "gpu-node":
         age = duration(status.time - status.started)
-        parts.append(f"{status.program} {status.version}, up {age}")
+        parts.append(f"{status.program} v{status.version}, up {age}")
     configuration = status.configuration
     if configuration is not None:
         if configuration.profile:
@@ -118,7 +118,7 @@ def _facts(status: NodeStatus) -> str:
 
 
 def _hardware_facts(hardware: Hardware) -> Iterator[str]:
-    yield count(len(hardware.gpus), "GPU")
+    yield "no driver" if hardware.problem else count(len(hardware.gpus), "GPU")
     if hardware.driver_version:
         cuda = f", CUDA {hardware.cuda_version}" if hardware.cuda_version else ""
         yield f"driver {hardware.driver_version}{cuda}"
@@ -132,7 +132,7 @@ def _hardware_facts(hardware: Hardware) -> Iterator[str]:
 
 def _wrapped(text: str, indent: str, screen: Screen) -> Iterator[str]:
     if screen.columns is None:
-        yield indent + text
+        yield indent + one_line(text)
         return
     room = max(screen.columns, NARROWEST)
     yield from textwrap.wrap(
@@ -179,7 +179,7 @@ def _gpu_row(gpu: GpuStatus, status: NodeStatus, colours: Colours) -> Row:
     """A GPU with all that is known of its devices."""
     those = [each for each in offered_devices(status) if each.device.gpu_uuid == gpu.uuid]
     health, reasons = gpu_health(gpu, those)
-    holders = dict.fromkeys(h for each in those for h in holder_names(each.device.holders))
+    holders = holder_list(holder for each in those for holder in each.device.holders)
     word = (
         health_cell(health, colours) if health is not None else Cell("not offered", colours.yellow)
     )
@@ -191,7 +191,7 @@ def _gpu_row(gpu: GpuStatus, status: NodeStatus, colours: Colours) -> Row:
         str(gpu.index),
         word,
         Cell("; ".join(reasons), colours.red),
-        ", ".join(holders),
+        holders,
         gpu.name,
         memory(gpu.memory_bytes),
         mig or ("enabled" if gpu.mig_enabled else ""),

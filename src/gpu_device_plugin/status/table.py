@@ -24,6 +24,10 @@ class Column:
     """Whether it is aligned to the right, as numbers are."""
     narrowest: int = 0
     """To how many characters cells may be cut where there is no room; 0 for never."""
+    by_middle: bool = False
+    """Whether a cell that is cut keeps both ends, as with ids, and not just its beginning."""
+    is_wanted: bool = False
+    """Whether it has the room that there is before the others have it."""
     last_resort: int = 0
     """It is left out where there is no room, the column with the highest number first; 0 for never.
     Columns that say nothing go before all others."""
@@ -99,6 +103,8 @@ def _fit(
     for n in optional:
         if n not in empty:
             widths = _with(widths, n, least[n], limit)
+    wanted = [w if column.is_wanted else 0 for w, column in zip(natural, columns, strict=True)]
+    widths = _widened(widths, wanted, limit - _total(widths))
     widths = _widened(widths, natural, limit - _total(widths))
     for n in optional:
         if n in empty:
@@ -123,11 +129,11 @@ def _total(widths: Sequence[int]) -> int:
     return sum(shown) + len(GAP) * max(len(shown) - 1, 0)
 
 
-def _widened(widths: list[int], natural: Sequence[int], room: int) -> list[int]:
+def _widened(widths: list[int], widest: Sequence[int], room: int) -> list[int]:
     """Gives the room that is left to the columns that are cut, the narrowest first."""
     widened = list(widths)
     for _ in range(room):
-        cut = [n for n, width in enumerate(widened) if 0 < width < natural[n]]
+        cut = [n for n, width in enumerate(widened) if 0 < width < widest[n]]
         if not cut:
             break
         widened[min(cut, key=lambda n: widened[n])] += 1
@@ -135,15 +141,21 @@ def _widened(widths: list[int], natural: Sequence[int], room: int) -> list[int]:
 
 
 def _padded(cell: Cell, column: Column, width: int, colours: Colours) -> str:
-    text = shortened(cell.text, width)
+    text = shortened(cell.text, width, by_middle=column.by_middle)
     space = " " * (width - len(text))
     painted = colours.paint(cell.colour, text)
     return space + painted if column.right else painted + space
 
 
-def shortened(text: str, width: int) -> str:
-    """The text with its middle left out where it is too long: both ends tell devices apart."""
+def shortened(text: str, width: int, *, by_middle: bool = False) -> str:
+    """The text with its end left out where it is too long, or its middle.
+
+    Args:
+        text: of a cell.
+        width: of its column.
+        by_middle: whether both ends tell more than the middle.
+    """
     if len(text) <= width:
         return text
-    tail = (width - 1) // 2
+    tail = (width - 1) // 2 if by_middle else 0
     return text[: width - 1 - tail] + ELLIPSIS + text[len(text) - tail :]

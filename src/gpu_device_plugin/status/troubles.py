@@ -11,7 +11,7 @@ from gpu_device_plugin.status.words import (
     cause,
     course,
     duration,
-    holder_names,
+    holder_list,
     offered_devices,
 )
 
@@ -57,10 +57,10 @@ def _sick(status: NodeStatus, resource: str) -> Iterator[Trouble]:
     for (_, reason, name), those in groups.items():
         illness = those[0].device.illness
         more = course(illness, status.time) if illness is not None else ""
-        held = list(dict.fromkeys(h for each in those for h in holder_names(each.device.holders)))
+        held = holder_list(holder for each in those for holder in each.device.holders)
         indices = ", ".join(each.device.index for each in those)
         parts = [f"GPU {indices} ({name}): {reason}", more]
-        parts += [f"held by {', '.join(held)}"] if held else []
+        parts += [f"held by {held}"] if held else []
         yield Trouble("; ".join(part for part in parts if part))
 
 
@@ -80,7 +80,7 @@ def _minor(status: NodeStatus) -> Iterator[Trouble]:
         if not mps.ready:
             yield Trouble(f"MPS of {mps.resource} is not ready: {mps.detail}")
     for former in status.pods.former:
-        (name,) = holder_names([former.holder])
+        name = holder_list([former.holder])
         what = f"GPU {former.index}" if former.index else former.device
         yield Trouble(
             f"{name} holds {what} as {former.resource}, as it is not offered any more",

@@ -18,6 +18,8 @@ from gpu_device_plugin.status.model import (
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 GIB = 2**30
+HOLDERS_SHOWN = 3
+"""Of those of one device; with replicas there may be a hundred."""
 
 
 class Health(StrEnum):
@@ -100,8 +102,11 @@ def duration(seconds: float) -> str:
 
 
 def clock_time(seconds: float) -> str:
-    """The time of day with its date, where the reader is."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    """The time of day with its date, where the reader is; ``?`` beyond all calendars."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return "?"
 
 
 def memory(size: int) -> str:
@@ -132,10 +137,21 @@ def holder_name(holder: Holder, *, alone: bool) -> str:
 def holder_names(holders: Iterable[Holder]) -> Iterator[str]:
     """The pods that hold a device, each with the replicas that it has."""
     those = list(holders)
+    containers: dict[tuple[str, str], set[str]] = {}
     for holder in those:
-        alone = sum((h.namespace, h.pod) == (holder.namespace, holder.pod) for h in those) == 1
+        containers.setdefault((holder.namespace, holder.pod), set()).add(holder.container)
+    for holder in those:
+        alone = len(containers[holder.namespace, holder.pod]) == 1
         name = holder_name(holder, alone=alone)
         yield f"{name} [{number_ranges(holder.replicas)}]" if holder.replicas else name
+
+
+def holder_list(holders: Iterable[Holder]) -> str:
+    """The first pods that hold a device, and how many more do; ``gpu-node pods`` has them all."""
+    names = list(dict.fromkeys(holder_names(holders)))
+    text = ", ".join(names[:HOLDERS_SHOWN])
+    more = len(names) - HOLDERS_SHOWN
+    return f"{text} and {more} more" if more > 0 else text
 
 
 def device_names(hardware: Hardware | None) -> dict[str, str]:

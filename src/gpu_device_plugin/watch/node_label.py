@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpu_device_plugin.kube.client import KubeClient
-from gpu_device_plugin.kube.watch import watch_object
+if TYPE_CHECKING:
+    from gpu_device_plugin.kube.client import KubeClient
 
 NODES = "/api/v1/nodes"
 
@@ -47,6 +47,8 @@ class NodeLabel:
 
 def follow_node(client: KubeClient, name: str) -> AsyncGenerator[Mapping[str, Any] | None, None]:
     """The states of a node, from now on; never ends by itself."""
+    from gpu_device_plugin.kube.watch import watch_object  # noqa: PLC0415 - only with an API
+
     return watch_object(client, NODES, name)
 
 

@@ -14,6 +14,8 @@ from gpu_device_plugin.errors import ConfigError, UsageError
 
 EMPTY = "/dev/null"
 """What the link leads to for an empty configuration, which is a valid one."""
+NAMED_DEFAULT = "default"
+"""The configuration that the fallback strategy ``named`` takes."""
 LARGEST = 16 * 1024 * 1024
 """Bytes that are compared; a ConfigMap holds one mebibyte at most."""
 
@@ -81,8 +83,8 @@ class ProfileRules:
                 )
             if strategy == Fallback.EMPTY:
                 return Profile("", EMPTY)
-            if strategy == Fallback.NAMED and "default" in names:
-                return self._profile("default")
+            if strategy == Fallback.NAMED and NAMED_DEFAULT in names:
+                return self._profile(NAMED_DEFAULT)
             if strategy == Fallback.SINGLE and len(names) == 1:
                 return self._profile(names[0])
         tried = f" ({', '.join(self.fallbacks)})" if self.fallbacks else ""

@@ -103,6 +103,8 @@ class ClientConnection:
             while await self._exchange(reader, writer):
                 self._protocol.start_next_cycle()
                 self._has_answered = True
+                # Requests that were sent together must not keep the loop from everything else.
+                await asyncio.sleep(0)
             async with asyncio.timeout(self._limits.write):
                 writer.close()
                 await writer.wait_closed()
@@ -110,6 +112,8 @@ class ClientConnection:
             self._complain(_tls_trouble(error))
         except (OSError, h11.ProtocolError) as error:
             log.debug("a connection has ended: %s", error)
+        except Exception:
+            log.exception("a connection has failed")
         finally:
             if writer is None:
                 self._sock.close()
@@ -145,8 +149,6 @@ class ClientConnection:
             self.waits_since = time.monotonic()
         except _Refused as refused:
             response, goes_on = refused.response, False
-        if self._protocol.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
-            return False
         await self._send(writer, response, accepted, goes_on=goes_on)
         if not goes_on:
             await self._linger(reader, writer)
@@ -177,8 +179,7 @@ class ClientConnection:
             return None
         self._method = event.method
         _check(event)
-        if not isinstance(self._next_event(), h11.EndOfMessage):
-            raise _Refused(400, "requests have no body")
+        self._next_event()  # its end, as it has no body
         return event
 
     def _next_event(self) -> object:

@@ -19,7 +19,9 @@ from gpu_device_plugin.web.token import TokenFile
 OWN_DOMAINS = ("localhost", "local", "internal", "svc", "home.arpa")
 """Top-level domains that nobody can register, among them those of clusters."""
 
-CHALLENGE = 'Bearer realm="gpu-node", Basic realm="gpu-node"'
+BEARER = 'Bearer realm="gpu-node"'
+CHALLENGE = f'Basic realm="gpu-node", {BEARER}'
+"""Chromium heeds only the first challenge of a header, and knows no bearer tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,22 @@ class Guard:
         return not (_is_address(name) or _is_own(name) or name == self.own_name.lower())
 
 
-DENIED = Response.of_text(
-    401,
-    "a token is needed: send it as a bearer token, or as the password of any user",
-    WWW_Authenticate=CHALLENGE,
-)
+def denial(requested_with: str) -> Response:
+    """The answer to a client that knows no token.
+
+    A page that looks for news in the background says so. It is not told that a password would do:
+    its browser would put a dialog in front of whatever its user is about, again and again.
+
+    Args:
+        requested_with: value of the ``X-Requested-With`` header; what a page's script sends.
+    """
+    return Response.of_text(
+        401,
+        "a token is needed: send it as a bearer token, or as the password of any user",
+        WWW_Authenticate=BEARER if requested_with else CHALLENGE,
+    )
+
+
 MISLED = Response.of_text(
     421,
     "called by a name that may lead a browser astray: use an address, or localhost",

@@ -1,12 +1,10 @@
-"""The headers of every answer, its compression, and the policy of a page."""
+"""The headers of every answer, and its compression."""
 
 from __future__ import annotations
 
-import hashlib
 import time
 import zlib
-from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from gpu_device_plugin.web.messages import Response
 
@@ -29,35 +27,6 @@ WORTH_BYTES = 1024
 """From this size on an answer is compressed."""
 LEVEL = 3
 """Costs a third of the usual one, for a tenth more bytes."""
-
-
-def page_policy(scripts: Iterable[str] = (), styles: Iterable[str] = ()) -> str:
-    """The ``Content-Security-Policy`` of a page that loads nothing but from its own server.
-
-    Only inline scripts and style sheets with just these contents run, so that markup that got
-    into the page through a name does nothing.
-
-    Args:
-        scripts: contents of its ``script`` elements.
-        styles: contents of its ``style`` elements.
-    """
-    return "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src {_hashes(scripts)}",
-            f"style-src {_hashes(styles)}",
-            "img-src 'self' data:",
-            "connect-src 'self'",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "frame-ancestors 'none'",
-        )
-    )
-
-
-def _hashes(contents: Iterable[str]) -> str:
-    digests = [b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in contents]
-    return " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
 
 
 def complete(response: Response, accepted: str) -> tuple[Headers, bytes]:

@@ -14,7 +14,7 @@ from typing import Self
 from gpu_device_plugin.threads import in_thread
 from gpu_device_plugin.web.address import Address, listen, reason
 from gpu_device_plugin.web.connection import Asked, ClientConnection, Limits
-from gpu_device_plugin.web.guard import DENIED, MISLED, Guard
+from gpu_device_plugin.web.guard import MISLED, Guard, denial
 from gpu_device_plugin.web.messages import Request, Response, Route
 from gpu_device_plugin.web.tls import ServerTls
 
@@ -197,7 +197,7 @@ class WebServer:
         route = self._routes.get(path)
         is_trusted = self._guard.trusts(asked.header("authorization"))
         if not is_trusted and (route is None or not route.is_open):
-            return DENIED
+            return denial(asked.header("x-requested-with"))
         if route is None:
             known = ", ".join(sorted(self._routes))
             return Response.of_text(404, f"not found; there are {known}")

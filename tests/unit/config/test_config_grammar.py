@@ -292,6 +292,13 @@ def test_our_own_options_are_checked_at_once() -> None:
     assert plugin(GPU_NODE_SIMULATE="n.yaml").text("simulate") == "n.yaml"
 
 
+def test_every_item_of_a_list_of_our_own_has_to_be_allowed() -> None:
+    given = parse(Program.DEVICE_PLUGIN, ["--metrics-endpoints=probes,metrics"], {})
+    assert given.strings("metrics-endpoints") == ("probes", "metrics")
+    with pytest.raises(UsageError, match=r'"x" is not allowed \(allowed: metrics, probes'):
+        parse(Program.DEVICE_PLUGIN, ["--metrics-endpoints=probes,x"], {})
+
+
 # --- help, version, sub-commands
 
 

@@ -27,6 +27,7 @@ from gpu_device_plugin.labels.facts import FactReader
 from gpu_device_plugin.labels.output import OutputError
 from gpu_device_plugin.labels.reports import Reports, SaidOnce
 from gpu_device_plugin.labels.service import LabelService, Pauses, Work
+from gpu_device_plugin.telemetry import Happening, Labelled, Outcome, Reloaded
 
 SECOND = 10**9
 
@@ -97,6 +98,10 @@ class Waits:
         self._next.set()
         await until(lambda: len(self.seconds) > count)
 
+    def end(self) -> None:
+        """Lets the time pass; nothing is waited for any more."""
+        self._next.set()
+
     async def begun(self, count: int = 1) -> None:
         await until(lambda: len(self.seconds) >= count)
 
@@ -112,6 +117,7 @@ class Node:
     waits: Waits = field(default_factory=Waits)
     configuring: list[UserError] = field(default_factory=list)
     now: float = 1700000000.7
+    told: list[Happening] = field(default_factory=list)
 
     def work(self) -> Work:
         if self.configuring:
@@ -125,6 +131,7 @@ class Node:
             clock=lambda: self.now,
             wait=self.waits,
             pauses=Pauses(Backoff(1.0, chance=lambda: 0.0), Backoff(chance=lambda: 0.0)),
+            tell=self.told.append,
         )
 
     @asynccontextmanager
@@ -499,3 +506,120 @@ def test_signals_end_it(number: signal.Signals) -> None:
 
     run(work())
     assert node.place.events == ["withdrawn", "closed"]
+
+
+class TestTelling:
+    """Each pass and each reload is told once."""
+
+    MISSING = InitError("Driver Not Loaded")
+
+    @staticmethod
+    def passes(node: Node) -> list[tuple[Outcome, int, float | None]]:
+        """What was told, without the times that passes took, which are some."""
+        labelled = [told for told in node.told if isinstance(told, Labelled)]
+        assert all(told.seconds > 0 for told in labelled)
+        return [(told.outcome, told.labels, told.pause) for told in labelled]
+
+    def test_passes_that_succeed(self) -> None:
+        node = Node(config=flags())
+
+        async def work() -> None:
+            async with node.running():
+                await node.waits.pass_on()
+
+        run(work())
+        count = len(node.place.got[-1])
+        assert self.passes(node) == [(Outcome.OK, count, 60), (Outcome.OK, count, 60)]
+
+    def test_the_last_pass_of_all(self) -> None:
+        node = Node()
+        once(node)
+        assert self.passes(node) == [(Outcome.OK, len(node.place.got[-1]), None)]
+
+    def test_a_pass_whose_labels_cannot_be_published(self) -> None:
+        node = Node(config=flags())
+        node.place.failures = [ApiUnreachable("down")]
+
+        async def work() -> None:
+            async with node.running():
+                await node.waits.pass_on()
+
+        run(work())
+        (failed, good) = self.passes(node)
+        assert failed == (Outcome.FAILED, 0, node.waits.seconds[0])
+        assert good[0] is Outcome.OK
+
+    def test_a_single_pass_that_is_tried_twice(self) -> None:
+        node = oneshot(Node())
+        node.place.failures = [ApiUnreachable("down")]
+
+        async def work() -> None:
+            running = asyncio.create_task(node.service().run())
+            await node.waits.begun()
+            node.waits.end()
+            await running
+
+        run(work())
+        assert [told[0] for told in self.passes(node)] == [Outcome.OK]
+
+    def test_a_pass_without_a_driver_that_need_not_be_there(self) -> None:
+        node = Node(Source(problem=self.MISSING), tolerant=True, config=flags())
+
+        async def work() -> None:
+            async with node.running():
+                pass
+
+        run(work())
+        assert self.passes(node) == [(Outcome.REFUSED, len(node.place.got[-1]), 1)]
+
+    def test_a_pass_that_ends_the_program(self) -> None:
+        node = Node(Source(problem=self.MISSING), config=flags())
+        with pytest.raises(InitError):
+            run(node.service().run())
+        assert self.passes(node) == [(Outcome.FAILED, 0, None)]
+
+    def test_a_pass_that_could_not_make_all_labels(self) -> None:
+        node = Node(Source([a_gpu(0, compute_capability=None)]), config=flags())
+
+        async def work() -> None:
+            async with node.running():
+                pass
+
+        run(work())
+        assert self.passes(node) == [(Outcome.FAILED, len(node.place.got[-1]), 60)]
+
+    def test_a_pass_that_is_cut_off_is_none(self) -> None:
+        entered = asyncio.Event()
+
+        class Hanging(Place):
+            async def publish(self, labels: Mapping[str, str]) -> bool:
+                entered.set()
+                await asyncio.Event().wait()
+                return bool(labels)
+
+        node = Node(place=Hanging(), config=flags())
+
+        async def work() -> None:
+            running = asyncio.create_task(node.service().run())
+            await entered.wait()
+            os.kill(os.getpid(), signal.SIGTERM)
+            await running
+
+        run(work())
+        assert node.told == []
+
+    @pytest.mark.parametrize("error", [None, ConfigError("line 3: it is wrong")])
+    def test_reloads(self, error: UserError | None) -> None:
+        node = Node(config=flags())
+
+        async def work() -> None:
+            async with node.running():
+                if error is not None:
+                    node.configuring.append(error)
+                os.kill(os.getpid(), signal.SIGHUP)
+                await node.waits.begun(2)
+
+        run(work())
+        reloads = [told for told in node.told if isinstance(told, Reloaded)]
+        good, bad = Reloaded(Outcome.OK), Reloaded(Outcome.FAILED, str(error))
+        assert reloads == [good if error is None else bad]

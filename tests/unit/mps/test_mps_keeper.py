@@ -14,11 +14,13 @@ from support.mps import MpsTools, a_daemon
 from gpu_device_plugin.mps import keeper as module
 from gpu_device_plugin.mps.daemon import MpsDaemon
 from gpu_device_plugin.mps.keeper import DaemonKeeper
+from gpu_device_plugin.telemetry import DaemonStarted, Happening, Outcome
 
 
 class Kept:
-    def __init__(self, keeper: DaemonKeeper, changed: asyncio.Event) -> None:
+    def __init__(self, keeper: DaemonKeeper, changed: asyncio.Event, told: list[Happening]) -> None:
         self.keeper = keeper
+        self.told = told
         self._changed = changed
 
     async def until_up(self, up: bool = True) -> None:
@@ -30,11 +32,11 @@ class Kept:
 
 @asynccontextmanager
 async def kept(tools: MpsTools) -> AsyncIterator[Kept]:
-    changed = asyncio.Event()
-    keeper = DaemonKeeper(a_daemon(), tools.around(seconds=1), changed.set)
+    changed, told = asyncio.Event(), list[Happening]()
+    keeper = DaemonKeeper(a_daemon(), tools.around(seconds=1), changed.set, tell=told.append)
     keeper.start()
     try:
-        yield Kept(keeper, changed)
+        yield Kept(keeper, changed, told)
     finally:
         assert await keeper.stop() == []
         assert not keeper.is_up
@@ -157,3 +159,76 @@ def test_an_end_reports_what_is_left(tools):
         "compute mode DEFAULT of GPU-0",
         "compute mode DEFAULT of GPU-1",
     ]
+
+
+STARTED = DaemonStarted("nvidia.com/gpu", Outcome.OK)
+NOT_STARTED = DaemonStarted("nvidia.com/gpu", Outcome.FAILED)
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_each_start_is_told_and_the_death_of_a_daemon_is_none(tools):
+    async def work():
+        async with kept(tools) as it:
+            await it.until_up()
+            assert it.told == [STARTED]
+            assert it.keeper.problem == ""
+            tools.kill_daemon()
+            await it.until_up(False)
+            assert it.told == [STARTED]
+            await until(lambda: "has died" in it.keeper.problem)
+            await it.until_up()
+            assert it.told == [STARTED, STARTED]
+            assert it.keeper.problem == ""
+        assert it.told == [STARTED, STARTED], "its end is none either"
+
+    run(work())
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_each_start_that_fails_is_told(tools):
+    tools.turn("fail--d")
+
+    async def work():
+        async with kept(tools) as it:
+            await until(lambda: len(it.told) == 2)
+            assert "cannot be started" in it.keeper.problem
+            tools.turn_back("fail--d")
+            await it.until_up()
+            failures = it.told[:-1]
+            assert failures == [NOT_STARTED] * len(failures)
+            assert it.told[-1] == STARTED
+
+    run(work())
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_a_start_that_fails_by_a_programming_error_is_told_as_one_that_failed(tools, monkeypatch):
+    async def start(_: MpsDaemon) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(MpsDaemon, "start", start)
+
+    async def work():
+        async with kept(tools) as it:
+            await until(lambda: len(it.told) > 1)
+            assert set(it.told) == {NOT_STARTED}
+            assert "the log has it" in it.keeper.problem
+
+    run(work())
+
+
+def test_a_start_that_is_cut_off_is_not_told(tools, monkeypatch):
+    entered = asyncio.Event()
+
+    async def start(_: MpsDaemon) -> None:
+        entered.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(MpsDaemon, "start", start)
+
+    async def work():
+        async with kept(tools) as it:
+            await entered.wait()
+        assert it.told == []
+
+    run(work())

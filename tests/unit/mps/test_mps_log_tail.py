@@ -18,7 +18,7 @@ def all_levels(caplog, monkeypatch):
 
 
 def lines(caplog) -> list[str]:
-    return [record.getMessage().removeprefix("resource=r ") for record in caplog.records]
+    return [record.getMessage().removesuffix(" resource=r") for record in caplog.records]
 
 
 def test_lines_come_whole_from_a_file_that_comes_later(tmp_path, caplog):

@@ -14,7 +14,8 @@ from support.mps import END, START, MpsTools, a_daemon
 
 from gpu_device_plugin.errors import ConfigError, HardwareError, UserError
 from gpu_device_plugin.mps import supervisor as module
-from gpu_device_plugin.mps.supervisor import MpsSupervisor, Wanted
+from gpu_device_plugin.mps.supervisor import DaemonState, MpsSupervisor, Wanted
+from gpu_device_plugin.telemetry import DaemonStarted, Happening, Outcome, Reloaded
 
 
 class Life:
@@ -24,7 +25,8 @@ class Life:
         self.tools = tools
         self.wanted: Wanted | UserError = Wanted(daemons)
         self.reads = 0
-        self.supervisor = MpsSupervisor(self.read, tools.around())
+        self.told: list[Happening] = []
+        self.supervisor = MpsSupervisor(self.read, tools.around(), self.told.append)
 
     def read(self) -> Wanted:
         self.reads += 1
@@ -244,3 +246,73 @@ def test_a_programming_error_cleans_up_and_shows_itself(tools, monkeypatch):
 
     run(work())
     assert tools.daemon() is None
+
+
+STARTED = DaemonStarted("nvidia.com/gpu", Outcome.OK)
+
+
+def test_starts_and_reloads_are_told(tools):
+    async def work():
+        async with living(tools, a_daemon()) as life:
+            await life.ready()
+            assert life.told == [STARTED]
+            await life.reload(Wanted((a_daemon(percentage=50),)))
+            await until(lambda: len(life.told) == 3)
+            assert sorted(map(str, life.told[1:])) == sorted(
+                map(str, [Reloaded(Outcome.OK), STARTED])
+            )
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("trouble", "error"),
+    [
+        (ConfigError("replicas is wrong"), "replicas is wrong"),
+        (Wanted(problem="no driver"), "no driver"),
+    ],
+)
+def test_a_reload_that_fails_is_told_with_its_reason(tools, trouble, error):
+    async def work():
+        async with living(tools, a_daemon()) as life:
+            await life.ready()
+            await life.reload(trouble)
+            await until(lambda: len(life.told) > 1)
+            assert life.told == [STARTED, Reloaded(Outcome.FAILED, error)]
+
+    run(work())
+
+
+def test_looks_for_a_driver_are_no_reloads_until_it_is_there(tools, monkeypatch):
+    monkeypatch.setattr(module, "DRIVER_RETRY_SECONDS", 0.01)
+
+    async def work():
+        life = Life(tools)
+        life.wanted = Wanted(problem="cannot initialise NVML")
+        task = asyncio.create_task(life.supervisor.run())
+        await until(lambda: life.reads > 3)
+        assert life.told == []
+        assert life.supervisor.observe() == ()
+        life.wanted = Wanted((a_daemon(),))
+        await life.ready()
+        assert sorted(map(str, life.told)) == sorted(map(str, [Reloaded(Outcome.OK), STARTED]))
+        life.supervisor.stop()
+        await task
+
+    run(work())
+
+
+def test_how_daemons_are_doing_can_be_seen(tools):
+    tools.turn("fail--d")
+
+    async def work():
+        async with living(tools, a_daemon()) as life:
+            await until(lambda: any(each.problem for each in life.supervisor.observe()))
+            (state,) = life.supervisor.observe()
+            assert (state.resource, state.is_up) == ("nvidia.com/gpu", False)
+            assert "cannot be started" in state.problem
+            tools.turn_back("fail--d")
+            await life.ready()
+            assert life.supervisor.observe() == (DaemonState("nvidia.com/gpu", True, ""),)
+
+    run(work())

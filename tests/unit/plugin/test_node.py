@@ -18,7 +18,7 @@ from gpu_device_plugin.errors import ConfigError, HardwareError, InitError
 from gpu_device_plugin.hardware.model import Inventory
 from gpu_device_plugin.plugin import node as module
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings
-from gpu_device_plugin.plugin.node import Node, NodeReader
+from gpu_device_plugin.plugin.node import Node, NodeReader, check_fit
 
 
 def read(config: Config, inventory: Inventory | InitError | None = None, cdi="/nowhere") -> Node:
@@ -125,3 +125,41 @@ def test_devices_are_probed_below_the_driver_root_or_in_the_container(tmp_path):
     assert module._dev_root(config) == "/"
     (tmp_path / "dev").mkdir()
     assert module._dev_root(config) == str(tmp_path)
+
+
+UNEVEN = a_node([cut_gpu(0, 1), cut_gpu(1)])
+SINGLE = Loaded(a_config(mig_strategy="single"))
+
+
+def test_a_node_that_need_not_fit_offers_nothing_and_says_why(caplog):
+    reader = NodeReader(lambda: SINGLE, lambda _: ToldBackend(UNEVEN), CdiSettings())
+
+    node = reader.read(*reader.configure(), must_fit=False)
+
+    assert node.plan.resources == ()
+    assert node.inventory == UNEVEN
+    assert "'single'" in node.plan_problem
+    assert "nothing is offered until this is mended" in caplog.text
+    fitting = NodeReader(lambda: SINGLE, lambda _: ToldBackend(a_node(2)), CdiSettings())
+    assert fitting.read(*fitting.configure(), must_fit=False).plan_problem == ""
+
+
+def test_what_would_fit_is_told_without_any_effect(tmp_path):
+    cdi = Loaded(a_config(device_list_strategy=("cdi-cri",)))
+
+    check_fit(SINGLE, ToldBackend(UNEVEN), None)
+    check_fit(SINGLE, ToldBackend(UNEVEN), a_node(2))
+    check_fit(cdi, ToldBackend(a_node(2)), a_node(2))
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(HardwareError, match="'single'"):
+        check_fit(SINGLE, ToldBackend(UNEVEN), UNEVEN)
+    with pytest.raises(ConfigError, match="--mig-strategy"):
+        check_fit(Loaded(a_config(mig_strategy="x")), ToldBackend(UNEVEN), None)
+    with pytest.raises(ConfigError, match="NVML"):
+        check_fit(cdi, ToldBackend(InitError("no driver")), None)
+
+
+def test_a_channel_that_has_to_be_there_is_looked_for():
+    imex = replace(a_config(), imex=Imex(channel_ids=(0,), required=True))
+    with pytest.raises(ConfigError, match="IMEX channel 0"):
+        check_fit(Loaded(imex), ToldBackend(a_node(2)), a_node(2))

@@ -22,6 +22,7 @@ from gpu_device_plugin.plugin.health import (
 )
 from gpu_device_plugin.resources.health import HealthPolicy
 from gpu_device_plugin.resources.model import Device, Resource
+from gpu_device_plugin.telemetry import HealthChanged, Turn
 
 READY = HealthEvent(HealthKind.MONITOR_READY)
 NOT_STARTED = HealthEvent(HealthKind.MONITOR_NOT_STARTED, reason="not watched: no driver")
@@ -251,3 +252,13 @@ def test_boards_without_a_reader_delay_events_once_only(monkeypatch):
         await watch.stop()
 
     run(work())
+
+
+def test_what_is_watched_again_is_told():
+    board, told = a_board(), list[object]()
+    apply_event(NOT_STARTED, HealthPolicy(), [board], 0, told.append)
+    apply_event(READY, HealthPolicy(), [board], 0, told.append)
+    apply_event(READY, HealthPolicy(), [board], 0, told.append)
+
+    devices = (("nvidia.com/gpu", "nvidia.com/gpu-0"), ("nvidia.com/gpu", "nvidia.com/gpu-1"))
+    assert told[1:] == [HealthChanged(Turn.HEALTHY, "", "watched", devices=devices)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.statuses import GPU, everything, hardware, held, status_of, uuids
+from support.local_statuses import GPU, everything, hardware, held, status_of, uuids
 
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.status.local import HardwareRead, KubeletTold, LocalView, describe_node

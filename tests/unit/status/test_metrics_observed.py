@@ -10,7 +10,7 @@ from prometheus_client.openmetrics.parser import (
 )
 from support.configs import a_config
 from support.inventories import a_gpu, a_node, cut_gpu
-from support.metrics import GPU, Stage, an_ailment, gpus
+from support.metrics import GPU, HOSTILE, Stage, an_ailment, gpus
 
 from gpu_device_plugin import __version__
 from gpu_device_plugin.config.load import Loaded
@@ -265,21 +265,6 @@ def test_scrapes_and_the_process_are_measured():
     assert (again.value("process_open_fds") or 0) > 2
     assert (again.value("process_start_time_seconds") or 0) > 1e9
     assert again.value("process_cpu_seconds_total") is not None
-
-
-HOSTILE = [
-    'quo"te',
-    "back\\slash",
-    "two\nlines",
-    "carriage\rreturn",
-    "lone \udcff surrogate",
-    "nul \0 byte",
-    "line separator \u2028 and \x85",
-    "}} 1 # HELP x y",
-    "名前",
-    "x" * 10_000,
-    "",
-]
 
 
 @pytest.mark.parametrize("text", HOSTILE)

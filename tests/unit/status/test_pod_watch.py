@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from support.aio import run, until
 
 from gpu_device_plugin.errors import UserError
-from gpu_device_plugin.kubelet.podresources import ContainerDevices
+from gpu_device_plugin.kubelet.podresources import ContainerDevices, PodResourcesClient
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 from gpu_device_plugin.status.model import Holder, Pods
-from gpu_device_plugin.status.pod_watch import PodWatcher, pods_watched
+from gpu_device_plugin.status.pod_watch import PodWatcher
 from gpu_device_plugin.telemetry import Answered, Call, ListSent, Outcome
 
 GPU = "nvidia.com/gpu"
@@ -181,9 +181,10 @@ def test_a_kubelet_is_asked_as_long_as_somebody_wants_to_know(tmp_path):
     async def work():
         socket = str(tmp_path / "pods.sock")
         (tmp_path / "plugins").mkdir()
+        watcher = PodWatcher(PodResourcesClient(socket), interval=0.01)
         async with (
             SimulatedKubelet(str(tmp_path / "plugins"), pod_resources_socket=socket) as kubelet,
-            pods_watched(socket, interval=0.01) as watcher,
+            watcher.running(),
         ):
             await until(lambda: watcher.pods()[1] == {})
             await kubelet.stop()
@@ -201,7 +202,8 @@ def test_an_error_of_the_program_does_not_go_unnoticed(tmp_path, monkeypatch, ca
     monkeypatch.setattr(PodWatcher, "ask", fail)
 
     async def work():
-        async with pods_watched(str(tmp_path / "none")):
-            await until(lambda: "the task pods failed" in caplog.messages)
+        told = "the kubelet is not asked any more which pods hold which devices"
+        async with PodWatcher(PodResourcesClient(str(tmp_path / "none"))).running():
+            await until(lambda: told in caplog.messages)
 
     run(work())

@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.aio import run, until
 from support.certificates import OPENSSL, Certificates, make_certificates
-from support.statuses import hardware, status_of
+from support.local_statuses import hardware, status_of
 
 from gpu_device_plugin.errors import UsageError, UserError
 from gpu_device_plugin.status import remote_source
@@ -166,6 +167,15 @@ def test_the_status_is_what_the_program_tells():
         assert "Authorization" not in request
 
     run(work())
+
+
+def test_a_program_that_does_not_know_its_node_is_known_by_its_address():
+    async def work():
+        nameless = Program(to_json(replace(STATUS, node="")).encode())
+        async with listening(nameless) as address:
+            return (await RemoteSource(parse_address(address)).look()).status.node
+
+    assert run(work()) == "127.0.0.1"
 
 
 def test_a_token_is_read_anew_for_each_look(tmp_path):

@@ -6,11 +6,15 @@ import json
 from dataclasses import replace
 
 import pytest
-from support.statuses import GPU, NOW, everything, hardware, held, status_of, uuids
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.local_statuses import GPU, NOW, everything, example, hardware, held, status_of, uuids
 
+from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.inspection.text import ANSI
 from gpu_device_plugin.inspection.topology_matrix import Screen
 from gpu_device_plugin.inspection.topology_words import TIMES
+from gpu_device_plugin.status.document import from_json, to_json
 from gpu_device_plugin.status.model import (
     Check,
     Hardware,
@@ -249,7 +253,7 @@ def test_a_program_is_told_with_its_age_and_its_last_reload():
 
     facts = [*status_lines(told, WIDE)][1]
 
-    assert "nvidia-device-plugin " in facts
+    assert "nvidia-device-plugin v" in facts
     assert ", up 2 h 0 min; profile shared; " in facts
     assert "; reloaded 20" in facts
 
@@ -293,7 +297,7 @@ def test_everything_that_may_be_wrong_is_told():
         "labels: read-only",
         f"MPS of {GPU} is not ready: it starts",
     ]
-    assert "0 GPUs; tegra; health: starting" in [*status_lines(told, WIDE)][1]
+    assert "no driver; tegra; health: starting" in [*status_lines(told, WIDE)][1]
     assert not is_well(told)
 
 
@@ -346,3 +350,56 @@ def test_a_verdict_is_not_given_where_health_is_not_known():
 
     assert lines[0] == "node-1: health not known"
     assert "unknown" in lines[-1]
+
+
+# ------------------------------------------------------------------ documents of others
+
+
+def places(data: object, place: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Where a document has values, whole parts of it included."""
+    found = [place] if place else []
+    items: list[tuple[str | int, object]] = []
+    if isinstance(data, dict):
+        items = list(data.items())
+    elif isinstance(data, list):
+        items = list(enumerate(data))
+    return found + [each for key, value in items for each in places(value, (*place, key))]
+
+
+DOCUMENT = json.loads(to_json(example()))
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["\x1b[31m", "\n", "\ud800"])
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.sampled_from(places(DOCUMENT)), scalars | st.lists(scalars, max_size=2))
+def test_a_document_with_anything_in_it_is_shown_or_refused(place, value):
+    data = json.loads(json.dumps(DOCUMENT))
+    *way, last = place
+    inner = data
+    for key in way:
+        inner = inner[key]
+    inner[last] = value
+    try:
+        status = from_json(json.dumps(data))
+    except ConfigError:
+        return
+    for show in (status_lines, devices_lines, pods_lines):
+        assert all(line.isprintable() for line in show(status, Screen(80)))
+    json.dumps([devices_data(status), pods_data(status)])
+    is_well(status)
+
+
+def test_a_document_is_read_back_as_it_was():
+    assert from_json(to_json(example())) == example()
+
+
+def test_a_document_that_is_nested_too_deeply_is_refused():
+    with pytest.raises(ConfigError, match="not a status"):
+        from_json("[" * 100_000)

@@ -18,7 +18,7 @@ from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
 from gpu_device_plugin.plugin.node import NodeReader
 from gpu_device_plugin.plugin.supervisor import Supervisor
 from gpu_device_plugin.status.document import from_json, to_json
-from gpu_device_plugin.status.model import Check, Holder, NodeStatus, Pods
+from gpu_device_plugin.status.model import Check, FormerHolding, Holder, NodeStatus, Pods
 from gpu_device_plugin.status.reporter import Reporter
 
 CONFIG = """\
@@ -94,3 +94,15 @@ def test_fields_of_later_versions_are_passed_over(tmp_path):
     data = json.loads(to_json(status))
     data["later"] = data["hardware"]["later"] = data["resources"][0]["devices"][0]["later"] = 1
     assert from_json(json.dumps(data)) == status
+
+
+def test_what_is_held_and_not_offered_is_told_apart():
+    holder = Holder("ml", "old", "main")
+    told = Pods(asked=True, time=1)
+    reporter = Reporter(
+        "nvidia-device-plugin", pods=lambda: (told, {("nvidia.com/gpu", "GPU-9"): [holder]})
+    )
+
+    (former,) = reporter.status().pods.former
+
+    assert former == FormerHolding("nvidia.com/gpu", "GPU-9", "", holder)

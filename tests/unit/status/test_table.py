@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_device_plugin.inspection.text import ANSI
-from gpu_device_plugin.status.table import GAP, Cell, Column, shortened, table_lines
+from gpu_device_plugin.status.table import GAP, Cell, Column, Row, shortened, table_lines
 
 COLUMNS = (
     Column("NAME", narrowest=6),
     Column("USED", right=True),
     Column("CAUSE", narrowest=8, last_resort=1),
-    Column("ID", narrowest=5, last_resort=2),
+    Column("ID", narrowest=5, last_resort=2, by_middle=True),
 )
 ROWS = (
     ("a", "1/100", "", "GPU-0123456789"),
@@ -33,11 +33,11 @@ def test_all_columns_are_aligned_and_empty_cells_say_so():
     ]
 
 
-def test_long_cells_lose_their_middle_where_there_is_no_room():
+def test_long_cells_are_cut_where_there_is_no_room():
     assert lines(50) == [
         "NAME          USED  CAUSE           ID",
         "a            1/100  -               GPU-0123456789",
-        "a-long-name    3/4  XID 79:…he bus  GPU-9876543210",
+        "a-long-name    3/4  XID 79: GPU h…  GPU-9876543210",
     ]
 
 
@@ -45,9 +45,9 @@ def test_columns_that_matter_least_are_left_out_where_even_that_does_not_do():
     assert lines(26) == [
         "NAME        USED  CAUSE",
         "a          1/100  -",
-        "a-lo…name    3/4  XID …bus",
+        "a-long-n…    3/4  XID 79:…",
     ]
-    assert [line.split()[0] for line in lines(1)] == ["NAME", "a", "a-l…me"]
+    assert [line.split()[0] for line in lines(1)] == ["NAME", "a", "a-lon…"]
 
 
 def test_columns_that_say_nothing_are_left_out_first():
@@ -61,7 +61,7 @@ def test_a_table_without_rows_has_a_head():
 
 
 def test_colours_do_not_count_as_width():
-    rows = [(Cell("a", ANSI.red), "1", "", "x"), ("bb", "1", "", "x")]
+    rows: list[Row] = [(Cell("a", ANSI.red), "1", "", "x"), ("bb", "1", "", "x")]
 
     head, first, second = table_lines(COLUMNS, rows, None, ANSI)
 
@@ -79,8 +79,19 @@ def test_what_cannot_be_printed_is_shown_as_an_escape():
 @pytest.mark.parametrize(
     ("width", "text"), [(9, "abcdefghi"), (8, "abcd…ghi"), (3, "a…i"), (2, "a…"), (1, "…")]
 )
-def test_a_text_keeps_both_ends(width, text):
+def test_an_id_keeps_both_ends(width, text):
+    assert shortened("abcdefghi", width, by_middle=True) == text
+
+
+@pytest.mark.parametrize(("width", "text"), [(9, "abcdefghi"), (8, "abcdefg…"), (1, "…")])
+def test_a_text_keeps_its_beginning(width, text):
     assert shortened("abcdefghi", width) == text
+
+
+def test_what_is_wanted_has_the_room_first():
+    columns = (Column("A", narrowest=3), Column("B", narrowest=3, is_wanted=True))
+
+    assert [*table_lines(columns, [("aaaaaaaa", "bbbbbbbb")], 14)][1] == "aaa…  bbbbbbbb"
 
 
 words = st.text(st.characters(codec="ascii", categories=("L", "N", "P")), max_size=30)
@@ -92,6 +103,8 @@ tables = st.integers(1, 5).flatmap(
                 st.text("ABC", min_size=1, max_size=6),
                 st.booleans(),
                 st.integers(0, 8),
+                st.booleans(),
+                st.booleans(),
                 st.integers(0, 3),
             ),
             min_size=n,

@@ -11,6 +11,7 @@ from gpu_device_plugin.status.words import (
     cause,
     course,
     duration,
+    holder_list,
     holder_names,
     is_named,
     memory,
@@ -80,6 +81,20 @@ def test_the_container_is_named_where_the_pod_alone_does_not_tell():
     ]
 
     assert [*holder_names(holders)] == ["ml/a/one [0-2,5]", "ml/a/two [3]", "ml/b"]
+
+
+def test_a_pod_that_holds_several_devices_of_a_gpu_is_named_once():
+    holder = Holder("ml", "train", "main")
+
+    assert holder_list([holder, holder]) == "ml/train"
+
+
+def test_only_the_first_of_many_holders_are_named():
+    holders = [Holder("ml", f"pod-{n}", "main", (n,)) for n in range(6)]
+
+    assert holder_list(holders) == "ml/pod-0 [0], ml/pod-1 [1], ml/pod-2 [2] and 3 more"
+    assert holder_list(holders[:3]) == "ml/pod-0 [0], ml/pod-1 [1], ml/pod-2 [2]"
+    assert not holder_list([])
 
 
 @settings(deadline=None)

@@ -14,6 +14,7 @@ import pytest
 from support.aio import run, until
 
 from gpu_device_plugin.errors import ConfigError, UsageError
+from gpu_device_plugin.telemetry import Happening, Outcome, ProfileApplied
 from gpu_device_plugin.watch import follow as module
 from gpu_device_plugin.watch.follow import ProfileFollower, SignalFailed, Target
 from gpu_device_plugin.watch.node_label import NodeLabel
@@ -37,6 +38,7 @@ class Stage:
         self.now = 100.0
         self.bad: set[str] = set()
         self.judged: list[str] = []
+        self.told: list[Happening] = []
 
     def put(self, **profiles: str) -> None:
         """Swaps the contents as the kubelet's atomic writer does."""
@@ -68,6 +70,7 @@ class Stage:
             Target(str(self.link), signaller if tell else None),
             self.judge if validate else None,
             clock=lambda: self.now,
+            tell=self.told.append,
         )
 
     def judge(self, path: str) -> None:
@@ -450,3 +453,112 @@ def test_a_node_that_does_not_exist_is_not_seen():
     label = NodeLabel(LABEL, lambda: None)
     label._take(None)
     assert (label.value, label.seen.is_set()) == ("", False)
+
+
+class TestTelling:
+    """Each change, and each problem, is told once."""
+
+    def test_a_configuration_that_is_linked(self, stage):
+        follower = stage.follower()
+        told(follower, "a")
+        run(follower.run_once())
+        assert stage.told == [ProfileApplied("a", Outcome.OK)]
+        assert follower.profile == "a"
+
+    def test_one_that_was_linked_before_is_no_news(self, stage):
+        stage.link.symlink_to(stage.source / "a")
+        follower = stage.follower()
+        told(follower, "a")
+        run(follower.run_once())
+        assert stage.told == []
+        assert follower.profile == "a"
+
+    def test_the_empty_one_has_no_name(self, stage):
+        follower = stage.follower("empty")
+        assert follower.profile == ""
+        told(follower, "")
+        run(follower.run_once())
+        assert stage.told == [ProfileApplied("", Outcome.OK)]
+        assert follower.profile == ""
+
+    def test_changed_contents(self, stage):
+        async def work():
+            follower = stage.follower()
+            told(follower, "a")
+            async with following(follower):
+                await reached(stage, 1)
+                stage.put(a="a 2", b="b 1")
+                follower.wake.set()
+                await reached(stage, 2)
+                follower.wake.set()
+                await settled(follower)
+
+        run(work())
+        assert stage.told == [ProfileApplied("a", Outcome.OK)] * 2
+
+    def test_a_typo_and_its_end(self, stage):
+        async def work():
+            follower = stage.follower()
+            told(follower, "a")
+            async with following(follower):
+                await reached(stage, 1)
+                told(follower, "typo")
+                for _ in range(3):
+                    follower.wake.set()
+                    await settled(follower)
+                told(follower, "a")
+                await until(lambda: len(stage.told) == 3)
+
+        run(work())
+        good, bad, again = stage.told
+        assert good == again == ProfileApplied("a", Outcome.OK)
+        assert (bad.profile, bad.outcome) == ("typo", Outcome.FAILED)
+        assert "'typo', which does not exist" in bad.error
+
+    def test_another_typo_is_another_problem(self, stage):
+        async def work():
+            follower = stage.follower()
+            told(follower, "a")
+            async with following(follower):
+                await reached(stage, 1)
+                told(follower, "typo")
+                await until(lambda: len(stage.told) == 2)
+                told(follower, "tipo")
+                await until(lambda: len(stage.told) == 3)
+
+        run(work())
+        assert [each.profile for each in stage.told] == ["a", "typo", "tipo"]
+
+    def test_one_that_is_refused(self, stage):
+        stage.bad.add("b 1")
+        stage.link.symlink_to(stage.source / "a")
+        follower = stage.follower(validate=True)
+        told(follower, "b")
+        run(follower.run_once())
+        (refused,) = stage.told
+        assert (refused.profile, refused.outcome) == ("b", Outcome.FAILED)
+        assert "line 1: it is bad" in refused.error
+
+    def test_a_process_that_is_not_there_yet(self, stage):
+        async def work():
+            stage.process = None
+            follower = stage.follower()
+            told(follower, "a")
+            async with following(follower):
+                await until(lambda: len(stage.told) == 1)
+                stage.process = Process(8, started=200.0)
+                follower.wake.set()
+                await until(lambda: len(stage.told) == 2)
+
+        run(work())
+        waiting, done = stage.told
+        assert (waiting.profile, waiting.outcome) == ("a", Outcome.FAILED)
+        assert "there is no process plugin to signal" in waiting.error
+        assert done == ProfileApplied("a", Outcome.OK)
+
+    def test_a_change_that_no_process_is_told_of(self, stage):
+        follower = stage.follower(tell=False)
+        told(follower, "a")
+        run(follower.run_once())
+        run(follower.run_once())
+        assert stage.told == [ProfileApplied("a", Outcome.OK)]

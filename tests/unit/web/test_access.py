@@ -227,7 +227,10 @@ def test_without_the_token_only_open_routes_answer_and_know_it(token):
             for path in ("/closed", "/none"):
                 denied = await fetch(web.port, path)
                 assert denied.status == 401
-                assert denied.headers["www-authenticate"].startswith('Bearer realm="gpu-node"')
+                assert denied.headers["www-authenticate"].startswith('Basic realm="gpu-node"')
+                script = await fetch(web.port, path, {"X-Requested-With": "page"})
+                assert script.status == 401
+                assert script.headers["www-authenticate"] == 'Bearer realm="gpu-node"'
             assert (await fetch(web.port, "/closed", known)).text == "all\n"
             assert (await fetch(web.port, "/none", known)).status == 404
 

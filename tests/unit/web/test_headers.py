@@ -1,15 +1,12 @@
-"""Compression that is wanted, and the policy of a page."""
+"""Compression that is wanted, and headers that an answer brings itself."""
 
 from __future__ import annotations
-
-import hashlib
-from base64 import b64encode
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_device_plugin.web.headers import complete, page_policy, takes_gzip
+from gpu_device_plugin.web.headers import complete, takes_gzip
 from gpu_device_plugin.web.messages import Response
 
 
@@ -38,20 +35,6 @@ def test_gzip_is_what_the_client_says(accepted, takes):
 @given(st.text())
 def test_any_header_is_understood_somehow(accepted):
     assert takes_gzip(accepted) in {True, False}
-
-
-def test_a_page_runs_only_what_is_its_own():
-    policy = page_policy(scripts=("let a",), styles=("b{}", "c{}"))
-    digest = b64encode(hashlib.sha256(b"let a").digest()).decode()
-    assert f"script-src 'sha256-{digest}'; " in policy
-    assert policy.count("'sha256-") == 3
-    assert "unsafe" not in policy
-    for rule in ("default-src 'none'", "connect-src 'self'", "form-action 'none'"):
-        assert rule in policy
-
-
-def test_a_page_without_scripts_runs_none():
-    assert "script-src 'none'" in page_policy()
 
 
 def test_an_answer_may_replace_a_header():

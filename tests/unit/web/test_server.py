@@ -406,6 +406,21 @@ def test_an_error_of_the_program_ends_serving_with_a_word_in_the_log(monkeypatch
     run(work())
 
 
+def test_an_error_in_a_connection_ends_that_one_alone(monkeypatch, caplog):
+    async def failing(*_: object) -> Response:
+        raise ZeroDivisionError
+
+    async def work():
+        async with server() as web:
+            with monkeypatch.context() as patch:
+                patch.setattr(web, "_answer", failing)
+                assert await talk(web.port, b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n") == b""
+            assert (await fetch(web.port, "/hello")).status == 200
+
+    run(work())
+    assert caplog.text.count("a connection has failed") == 1
+
+
 def test_stopping_closes_what_is_open():
     async def work():
         async with server() as web:

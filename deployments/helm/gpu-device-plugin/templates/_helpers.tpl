@@ -27,8 +27,17 @@
 {{- include "gpu-device-plugin.suffixed" (dict "root" . "suffix" $suffix) }}
 {{- end }}
 
+{{- define "gpu-device-plugin.agentName" -}}
+{{- include "gpu-device-plugin.suffixed" (dict "root" . "suffix" "agent") }}
+{{- end }}
+
 {{- define "gpu-device-plugin.mpsName" -}}
 {{- include "gpu-device-plugin.suffixed" (dict "root" . "suffix" "mps-control-daemon") }}
+{{- end }}
+
+{{/* Of the name of a DaemonSet: that of its Service. */}}
+{{- define "gpu-device-plugin.metricsName" -}}
+{{- printf "%s-metrics" (trunc 55 . | trimSuffix "-") }}
 {{- end }}
 
 {{- define "gpu-device-plugin.namespace" -}}
@@ -49,6 +58,17 @@
 
 {{- define "gpu-device-plugin.image" -}}
 {{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default (printf "v%s" .Chart.AppVersion)) }}
+{{- end }}
+
+{{/* ---- What runs ---- */}}
+
+{{/* "true" if the device plugin, or the program that labels nodes, has a DaemonSet of its own. */}}
+{{- define "gpu-device-plugin.pluginRuns" -}}
+{{- if and .Values.devicePlugin.enabled (not .Values.agent.enabled) }}true{{ end }}
+{{- end }}
+
+{{- define "gpu-device-plugin.gfdRuns" -}}
+{{- if and .Values.gfd.enabled (not .Values.agent.enabled) }}true{{ end }}
 {{- end }}
 
 {{/* ---- Labels and annotations ---- */}}
@@ -230,6 +250,19 @@ seccompProfile:
 {{- end }}
 {{- end }}
 
+{{/* Of the agent: as much as the more demanding of the two that it stands for. */}}
+{{- define "gpu-device-plugin.agentSecurityContext" -}}
+{{- if .Values.agent.securityContext }}
+{{- toYaml .Values.agent.securityContext }}
+{{- else if .Values.securityContext }}
+{{- toYaml .Values.securityContext }}
+{{- else if or .Values.compatWithCPUManager (and .Values.gfd.enabled (.Values.gfd.securityContext | default dict).privileged) }}
+{{- include "gpu-device-plugin.privileged" . }}
+{{- else }}
+{{- include "gpu-device-plugin.unprivileged" . }}
+{{- end }}
+{{- end }}
+
 {{/* Of what only makes a link in a directory of its pod. */}}
 {{- define "gpu-device-plugin.linkerSecurityContext" -}}
 runAsNonRoot: true
@@ -291,9 +324,48 @@ tolerations:
 {{- end }}
 {{- end }}
 
+{{/* What the values say of devices. */}}
+{{- define "gpu-device-plugin.deviceVariables" -}}
+- name: MPS_ROOT
+  value: {{ .Values.mps.root | quote }}
+{{- $strategies := .Values.deviceListStrategy }}
+{{- if kindIs "slice" $strategies }}
+{{- $strategies = join "," $strategies }}
+{{- end }}
+{{- range (list
+      (dict "name" "MIG_STRATEGY" "kind" "string" "value" .Values.migStrategy)
+      (dict "name" "FAIL_ON_INIT_ERROR" "kind" "bool" "value" .Values.failOnInitError)
+      (dict "name" "PASS_DEVICE_SPECS" "kind" "bool" "value" .Values.compatWithCPUManager)
+      (dict "name" "DEVICE_LIST_STRATEGY" "kind" "string" "value" $strategies)
+      (dict "name" "DEVICE_ID_STRATEGY" "kind" "string" "value" .Values.deviceIDStrategy)
+      (dict "name" "NVIDIA_DRIVER_ROOT" "kind" "string" "value" .Values.nvidiaDriverRoot)
+      (dict "name" "NVIDIA_DEV_ROOT" "kind" "string" "value" .Values.nvidiaDevRoot)
+      (dict "name" "NVIDIA_CDI_HOOK_PATH" "kind" "string" "value" .Values.cdi.nvidiaHookPath)
+      (dict "name" "CDI_FEATURE_FLAGS" "kind" "string" "value" .Values.cdi.featureFlags)
+      (dict "name" "GDRCOPY_ENABLED" "kind" "bool" "value" .Values.gdrcopyEnabled)
+      (dict "name" "GDS_ENABLED" "kind" "bool" "value" .Values.gdsEnabled)
+      (dict "name" "MOFED_ENABLED" "kind" "bool" "value" .Values.mofedEnabled)
+    ) }}
+{{- include "gpu-device-plugin.variable" . }}
+{{- end }}
+{{- end }}
+
+{{/* What the values say of labels alone. */}}
+{{- define "gpu-device-plugin.labelVariables" -}}
+{{- $noTimestamp := ternary .Values.noTimestamp .Values.gfd.noTimestamp (kindIs "bool" .Values.noTimestamp) }}
+{{- $sleepInterval := ternary .Values.sleepInterval .Values.gfd.sleepInterval (kindIs "string" .Values.sleepInterval) }}
+{{- range (list
+      (dict "name" "GFD_NO_TIMESTAMP" "kind" "bool" "value" $noTimestamp)
+      (dict "name" "GFD_SLEEP_INTERVAL" "kind" "string" "value" $sleepInterval)
+      (dict "name" "GFD_USE_NODE_FEATURE_API" "kind" "bool" "value" .Values.gfd.useNodeFeatureAPI)
+    ) }}
+{{- include "gpu-device-plugin.variable" . }}
+{{- end }}
+{{- end }}
+
 {{/* Of (dict "root" . "extraEnv" LIST): variables of ours, the same for all programs. */}}
 {{- define "gpu-device-plugin.commonVariables" -}}
-{{- include "gpu-device-plugin.variable" (dict "name" "LOG_FORMAT" "value" .root.Values.logFormat "kind" "string") }}
+{{- include "gpu-device-plugin.variable" (dict "name" "GPU_NODE_LOG_FORMAT" "value" .root.Values.logFormat "kind" "string") }}
 {{- if .root.Values.simulate.node }}
 - name: GPU_NODE_SIMULATE
   value: /simulated-node/node.yaml
@@ -383,7 +455,7 @@ without a process chooses the configuration once, before the program starts.
     - name: VALIDATE_CONFIG
       value: "true"
     {{- end }}
-    {{- with include "gpu-device-plugin.variable" (dict "name" "LOG_FORMAT" "value" .root.Values.logFormat "kind" "string") }}
+    {{- with include "gpu-device-plugin.variable" (dict "name" "GPU_NODE_LOG_FORMAT" "value" .root.Values.logFormat "kind" "string") }}
     {{- . | trim | nindent 4 }}
     {{- end }}
   {{- with .root.Values.configManager.resources }}
@@ -401,14 +473,14 @@ without a process chooses the configuration once, before the program starts.
 {{/* Values that nothing reads, joined by commas. "known" is what values.schema.json lists as well. */}}
 {{- define "gpu-device-plugin.unknownValues" -}}
 {{- $known := list
-      "affinity" "allowDefaultNamespace" "cdi" "compatWithCPUManager" "componentSelectors" "config"
+      "affinity" "agent" "allowDefaultNamespace" "cdi" "compatWithCPUManager" "componentSelectors" "config"
       "configManager" "deviceDiscoveryStrategy" "deviceIDStrategy" "deviceListStrategy"
       "devicePlugin" "failOnInitError" "fullnameOverride" "gdrcopyEnabled" "gdsEnabled" "gfd"
-      "global" "image" "imagePullSecrets" "logFormat" "migStrategy" "mofedEnabled" "mps"
+      "global" "image" "imagePullSecrets" "logFormat" "metrics" "migStrategy" "mofedEnabled" "mps"
       "nameOverride" "namespace" "namespaceOverride" "networkPolicy" "nfd" "noTimestamp"
       "nodeSelector" "nvidiaDevRoot" "nvidiaDriverRoot" "podAnnotations" "podSecurityContext"
-      "priorityClassName" "resources" "runtimeClassName" "securityContext"
-      "selectorLabelsOverride" "simulate" "sleepInterval" "strictValues" "tolerations"
+      "priorityClassName" "probes" "reportHealth" "resources" "runtimeClassName"
+      "securityContext" "selectorLabelsOverride" "simulate" "sleepInterval" "strictValues" "tolerations"
       "updateStrategy" }}
 {{- $unknown := list }}
 {{- range $name, $_ := .Values }}

@@ -15,7 +15,7 @@ from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.model import Resource
 from gpu_device_plugin.resources.plan import make_plan
 from gpu_device_plugin.status.local import HardwareRead, KubeletTold, LocalView, describe_node
-from gpu_device_plugin.status.model import NodeStatus
+from gpu_device_plugin.status.model import Illness, NodeStatus
 
 NOW = 1_800_000_000.0
 GPU = "nvidia.com/gpu"
@@ -65,3 +65,35 @@ def status_of(
     told = KubeletTold(tuple(containers), everything(read) if allocatable is None else allocatable)
     view = LocalView.of(read, told)
     return describe_node(view, problems or {}, node="node-1", now=NOW, started=NOW)
+
+
+def example() -> NodeStatus:
+    """A DGX A100 whose GPUs are shared by four: one has broken, one is held as before sharing."""
+    read = hardware("dgx-a100", replicas=4)
+    ids = uuids(read)
+    containers = [
+        held("train-0", *(f"{ids[n]}::{m}" for n in (0, 1) for m in range(4))),
+        held("notebook-7d9f", f"{ids[2]}::0", namespace="team-a"),
+        held("notebook-x2k8", f"{ids[2]}::3", f"{ids[3]}::1", namespace="team-b"),
+        held("batch-41", ids[6], namespace="team-b"),
+    ]
+    sick = [f"{ids[1]}::{n}" for n in range(4)]
+    status = status_of(read, containers, everything(read, but=sick))
+    (resource,) = status.resources
+    illness = Illness(
+        "XID 79", "GPU has fallen off the bus", "until-reset", NOW - 740, NOW - 700, 2
+    )
+    devices = tuple(
+        replace(device, illness=illness) if device.index == "1" else device
+        for device in resource.devices
+    )
+    resource = replace(
+        resource, sharing="time-slicing", state="registered", streams=1, devices=devices
+    )
+    return replace(
+        status,
+        program="nvidia-device-plugin",
+        version="0.19.3",
+        started=NOW - 400_000,
+        resources=(resource,),
+    )

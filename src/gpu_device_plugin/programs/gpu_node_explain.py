@@ -1,0 +1,241 @@
+"""``gpu-node explain``: what a node offers, and which line or rule is the cause of each thing."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import shutil
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpu_device_plugin.diagnosis.answers import Request
+    from gpu_device_plugin.diagnosis.comparison import Difference
+    from gpu_device_plugin.diagnosis.explanation import Explanation
+
+log = logging.getLogger(__name__)
+
+FORMATS = ("text", "json", "yaml")
+
+_ELSEWHERE = frozenset({"help", "version", "log-format", "log-level", "kubelet-socket"})
+_OF_LABELS = ("no-timestamp", "machine-type-file")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options to the parser of ``gpu-node explain``."""
+    from gpu_device_plugin.config.options import Program  # noqa: PLC0415 - with the next one
+    from gpu_device_plugin.programs.gpu_node_options import (  # noqa: PLC0415 - 2 ms
+        add_options_of,
+    )
+
+    parser.allow_abbrev = False
+    parser.add_argument(
+        "things",
+        nargs="*",
+        metavar="THING",
+        help="a resource (nvidia.com/gpu), a GPU or MIG device (3, 3:1, its UUID) or a label: "
+        "only that is explained (default: everything)",
+    )
+    parser.add_argument(
+        "--request",
+        action="append",
+        type=_request,
+        default=[],
+        metavar="RESOURCE=NUMBER",
+        help="also tell what a container gets that asks for this; may be repeated",
+    )
+    parser.add_argument(
+        "--diff",
+        metavar="FILE",
+        help="tell what changes if this configuration takes the place of --config-file",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=FORMATS,
+        metavar="FORMAT",
+        default="text",
+        help="text for people; json or yaml with everything (default: text)",
+    )
+    plugin = _names_of_plugin()
+    add_options_of(Program.DEVICE_PLUGIN, plugin, parser, "for_programs")
+    add_options_of(Program.GPU_FEATURE_DISCOVERY, _OF_LABELS, parser, "for_programs")
+
+
+def _names_of_plugin() -> list[str]:
+    from gpu_device_plugin.config.options import PROGRAMS, Program  # noqa: PLC0415 - as above
+    from gpu_device_plugin.config.options_shared import LISTENER  # noqa: PLC0415 - as above
+
+    return [
+        option.name
+        for option in PROGRAMS[Program.DEVICE_PLUGIN].options
+        if option.name not in _ELSEWHERE and option.category != LISTENER
+    ]
+
+
+def _request(text: str) -> Request:
+    from gpu_device_plugin.diagnosis.answers import parse_request  # noqa: PLC0415 - only if given
+
+    try:
+        return parse_request(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def run_explain(given: argparse.Namespace) -> int:
+    """Runs the command.
+
+    Returns:
+        0, 1 if the node or the configuration cannot be used, or 2 if the options make no sense.
+    """
+    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
+        run_command,
+    )
+
+    return run_command(lambda: _explain(given, os.environ))
+
+
+def _explain(given: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from gpu_device_plugin.diagnosis.narrow import narrow  # noqa: PLC0415 - heavy, as all here
+    from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415
+
+    arguments, things = _untangled(given.for_programs or [], given.things)
+    if given.diff is not None:
+        arguments = [*arguments, "--no-timestamp=true"]  # which is another one every second
+    found = _explanation(arguments, environ, given.request)
+    if given.diff is None:
+        found = narrow(found, things)
+        write_out(_render(found, given.output))
+        return _tell(found)
+    other = _explanation([*arguments, f"--config-file={given.diff}"], environ, given.request)
+    write_out(_render_difference(found, other, given.output))
+    return max(_tell(found), _tell(other))
+
+
+def _untangled(arguments: Sequence[str], things: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Gives back the things that a boolean before them has taken for its value.
+
+    The programs take the value of a boolean only after ``=``.
+    """
+    from gpu_device_plugin.config.values import FALSE, TRUE  # noqa: PLC0415 - as above
+
+    kept, taken = [], list(things)
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        if name in _switches() and value not in TRUE | FALSE:
+            taken.append(value)
+            kept.append(f"{name}=true")
+        else:
+            kept.append(argument)
+    return kept, taken
+
+
+def _switches() -> set[str]:
+    from gpu_device_plugin.config.option import Kind  # noqa: PLC0415 - as above
+    from gpu_device_plugin.config.options import PROGRAMS  # noqa: PLC0415
+
+    options = [option for spec in PROGRAMS.values() for option in spec.options]
+    return {f"--{option.name}" for option in options if option.kind is Kind.BOOL}
+
+
+def _explanation(
+    arguments: Sequence[str], environ: Mapping[str, str], requests: Sequence[Request]
+) -> Explanation:
+    from gpu_device_plugin.config.load import load  # noqa: PLC0415 - as above
+    from gpu_device_plugin.config.options import Program  # noqa: PLC0415
+    from gpu_device_plugin.diagnosis.explanation import make_explanation  # noqa: PLC0415
+    from gpu_device_plugin.plugin.cdi_settings import CdiSettings  # noqa: PLC0415
+    from gpu_device_plugin.programs.device_plugin import open_backend  # noqa: PLC0415
+
+    parsed = _parse(Program.DEVICE_PLUGIN, arguments, environ)
+    loaded = load(parsed)
+    profile = parsed.text("simulate")
+    found = make_explanation(
+        loaded,
+        open_backend(parsed, loaded.config),
+        f"simulated node {profile}" if profile else "this node",
+        CdiSettings(parsed.strings("cdi-feature-flags"), parsed.strings("cdi-disable-hooks")),
+        requests,
+    )
+    return _with_labels(found, arguments, environ)
+
+
+def _with_labels(
+    found: Explanation, arguments: Sequence[str], environ: Mapping[str, str]
+) -> Explanation:
+    from gpu_device_plugin.config.load import load  # noqa: PLC0415 - as above
+    from gpu_device_plugin.config.options import Program  # noqa: PLC0415
+    from gpu_device_plugin.diagnosis.explanation import with_labels  # noqa: PLC0415
+    from gpu_device_plugin.errors import UserError  # noqa: PLC0415
+    from gpu_device_plugin.programs.gpu_node_labels import report_of  # noqa: PLC0415
+
+    try:
+        parsed = _parse(Program.GPU_FEATURE_DISCOVERY, arguments, environ)
+        loaded = load(parsed)
+        return with_labels(found, report_of(parsed, loaded), loaded)
+    except UserError as error:
+        return replace(found, problems=(*found.problems, f"no labels: {error}"))
+
+
+def _parse(program: Any, arguments: Sequence[str], environ: Mapping[str, str]) -> Any:
+    """The arguments that the program has, and its variables."""
+    from gpu_device_plugin.config.grammar import parse  # noqa: PLC0415 - as above
+    from gpu_device_plugin.config.options import PROGRAMS  # noqa: PLC0415
+
+    names = {name for option in PROGRAMS[program].options for name in option.names}
+    own = [each for each in arguments if each.partition("=")[0].removeprefix("--") in names]
+    return parse(program, own, environ)
+
+
+def _tell(found: Explanation) -> int:
+    """Warnings and problems go to stderr; the exit code."""
+    for warning in found.warnings:
+        log.warning("%s", warning)
+    for problem in found.problems:
+        log.error("%s", problem)
+    return 1 if found.problems else 0
+
+
+def _render(found: Explanation, form: str) -> str:
+    if form != "text":
+        return _as_data(found.to_dict(), form)
+    from gpu_device_plugin.diagnosis.explain_text import explanation_lines  # noqa: PLC0415
+    from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415
+    from gpu_device_plugin.inspection.topology_matrix import Screen  # noqa: PLC0415
+
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    screen = Screen(columns, colours_for(sys.stdout, os.environ))
+    return "".join(f"{line}\n" for line in explanation_lines(found, screen))
+
+
+def _render_difference(before: Explanation, after: Explanation, form: str) -> str:
+    from gpu_device_plugin.diagnosis.comparison import compare  # noqa: PLC0415 - as above
+    from gpu_device_plugin.diagnosis.explain_text import difference_lines  # noqa: PLC0415
+    from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415
+
+    differences: tuple[Difference, ...] = compare(before, after)
+    if form != "text":
+        data = {
+            "before": before.file or None,
+            "after": after.file or None,
+            "differences": [difference.to_dict() for difference in differences],
+        }
+        return _as_data(data, form)
+    colours = colours_for(sys.stdout, os.environ)
+    lines = difference_lines(differences, before.file, after.file, colours)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _as_data(data: dict[str, Any], form: str) -> str:
+    import json  # noqa: PLC0415 - for these formats only
+
+    if form == "json":
+        return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    import yaml  # noqa: PLC0415 - as above
+
+    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    return text
