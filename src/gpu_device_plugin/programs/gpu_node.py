@@ -167,29 +167,6 @@ def _run_labels(given: argparse.Namespace) -> int:
     return run_labels(given)
 
 
-<<<<<<< HEAD
-def _add_status_arguments(parser: argparse.ArgumentParser) -> None:
-    from gpu_device_plugin.programs.gpu_node_status import (  # noqa: PLC0415 - as below
-=======
-def _add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
-    from gpu_device_plugin.programs.gpu_node_doctor import (  # noqa: PLC0415 - as below
->>>>>>> wt-doctor
-        add_arguments,
-    )
-
-    add_arguments(parser)
-
-
-<<<<<<< HEAD
-=======
-def _run_doctor(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.programs.gpu_node_doctor import (  # noqa: PLC0415 - for this command
-        run_doctor,
-    )
-
-    return run_doctor(given)
-
-
 def _add_status_arguments(parser: argparse.ArgumentParser) -> None:
     from gpu_device_plugin.programs.gpu_node_status import (  # noqa: PLC0415 - as below
         add_arguments,
@@ -198,7 +175,6 @@ def _add_status_arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser)
 
 
->>>>>>> wt-doctor
 def _run_status(given: argparse.Namespace) -> int:
     from gpu_device_plugin.programs.gpu_node_status import (  # noqa: PLC0415 - for this command
         run_status,
@@ -207,20 +183,14 @@ def _run_status(given: argparse.Namespace) -> int:
     return run_status(given)
 
 
-<<<<<<< HEAD
 def _add_validate_arguments(parser: argparse.ArgumentParser) -> None:
     from gpu_device_plugin.programs.gpu_node_validate import (  # noqa: PLC0415 - as below
-=======
-def _add_simulate_arguments(parser: argparse.ArgumentParser) -> None:
-    from gpu_device_plugin.programs.gpu_node_simulate import (  # noqa: PLC0415 - as below
->>>>>>> wt-doctor
         add_arguments,
     )
 
     add_arguments(parser)
 
 
-<<<<<<< HEAD
 def _run_validate(given: argparse.Namespace) -> int:
     from gpu_device_plugin.programs.gpu_node_validate import (  # noqa: PLC0415 - for this command
         run_validate,
@@ -276,41 +246,6 @@ def _run_explain(given: argparse.Namespace) -> int:
     )
 
     return run_explain(given)
-=======
-def _run_simulate(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.programs.gpu_node_simulate import (  # noqa: PLC0415 - for this command
-        run_simulate,
-    )
-
-    return run_simulate(given)
-
-
-def _add_completion_arguments(parser: argparse.ArgumentParser) -> None:
-    from gpu_device_plugin.programs.gpu_node_options import (  # noqa: PLC0415 - 2 ms
-        PROGRAM_NAMES,
-    )
-
-    parser.allow_abbrev = False
-    parser.add_argument(
-        "shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish"
-    )
-    parser.add_argument(
-        "--program",
-        choices=("gpu-node", *PROGRAM_NAMES),
-        metavar="NAME",
-        default="gpu-node",
-        help="the program whose command line is completed: gpu-node or one of the four others "
-        "(default: gpu-node)",
-    )
-
-
-def _run_completion(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.programs.gpu_node_completion import (  # noqa: PLC0415 - for this command
-        run_completion,
-    )
-
-    return run_completion(given, make_parser())
->>>>>>> wt-doctor
 
 
 def _add_simulate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -397,19 +332,6 @@ COMMANDS = (
         run=_run_simulate,
     ),
     Command(
-        name="simulate",
-        summary="run a simulated node, and make things go wrong on it",
-        description=(
-            "Runs a simulated node until Ctrl-C: the real nvidia-device-plugin with simulated GPUs "
-            "and a simulated kubelet, with page and metrics. With --fault, --pod and the like it "
-            "does something to the node that runs: errors of GPUs, GPUs that get lost, other MIG "
-            "layouts, pods, restarts. The exit code is 1 if the node cannot be run or refuses, 2 "
-            "if the options make no sense."
-        ),
-        add_arguments=_add_simulate_arguments,
-        run=_run_simulate,
-    ),
-    Command(
         name="cdi",
         summary="make, list, check and compare CDI specifications",
         description=(
@@ -480,7 +402,6 @@ COMMANDS = (
         run=_run_status,
     ),
     Command(
-<<<<<<< HEAD
         name="validate",
         summary="find every problem of configurations, ConfigMaps and manifests",
         description=(
@@ -511,17 +432,6 @@ COMMANDS = (
         ),
         add_arguments=_add_explain_arguments,
         run=_run_explain,
-=======
-        name="completion",
-        summary="print a script by which a shell completes command lines",
-        description=(
-            "Prints a completion script for gpu-node, or with --program for one of the other "
-            "programs. In bash: source <(gpu-node completion bash); in zsh: source <(gpu-node "
-            "completion zsh); in fish: gpu-node completion fish | source."
-        ),
-        add_arguments=_add_completion_arguments,
-        run=_run_completion,
->>>>>>> wt-doctor
     ),
     Command(
         name="completion",
