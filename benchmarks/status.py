@@ -38,7 +38,7 @@ from gpu_device_plugin.plugin.supervisor import Supervisor  # noqa: E402
 from gpu_device_plugin.status import endpoints  # noqa: E402
 from gpu_device_plugin.status.collect import Holders  # noqa: E402
 from gpu_device_plugin.status.endpoints import Page, make_routes  # noqa: E402
-from gpu_device_plugin.status.metrics import Metrics, parts_of  # noqa: E402
+from gpu_device_plugin.status.metrics import PARTS, Metrics  # noqa: E402
 from gpu_device_plugin.status.model import Holder, Pods  # noqa: E402
 from gpu_device_plugin.status.page import CONTENT_SECURITY_POLICY, render_page  # noqa: E402
 from gpu_device_plugin.status.reporter import Reporter  # noqa: E402
@@ -95,7 +95,7 @@ async def looked_at(directory: str) -> AsyncIterator[int]:
     routes = make_routes(
         reporter,
         ("metrics", "probes", "status"),
-        metrics=Metrics(reporter, parts_of(Program.DEVICE_PLUGIN)),
+        metrics=Metrics(reporter, PARTS[Program.DEVICE_PLUGIN]),
         page=Page(render_page, CONTENT_SECURITY_POLICY),
     )
     routes["/null"] = Route(lambda _: Response(200, body=b"ok"))

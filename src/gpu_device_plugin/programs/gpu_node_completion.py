@@ -16,6 +16,7 @@ from gpu_device_plugin.inspection.completion_model import (
     Values,
 )
 from gpu_device_plugin.inspection.completion_zsh import zsh_script
+from gpu_device_plugin.programs.gpu_node_options import PROGRAM_NAMES
 
 TOOL = "gpu-node"
 SCRIPTS: Mapping[str, Callable[[str, CommandGrammar], str]] = {
@@ -29,20 +30,31 @@ FILE_NAMES = ("FILE", "SOCKET", "PATH")
 BOOLEAN = ("true", "false")
 
 
-def run_completion(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Runs the command; errors are one line each on stderr.
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options."""
+    parser.allow_abbrev = False
+    parser.add_argument(
+        "shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish"
+    )
+    parser.add_argument(
+        "--program",
+        choices=("gpu-node", *PROGRAM_NAMES),
+        metavar="NAME",
+        default="gpu-node",
+        help="the program whose command line is completed: gpu-node or one of the four others "
+        "(default: gpu-node)",
+    )
 
-    Args:
-        given: what the command line says.
-        parser: of ``gpu-node`` as a whole.
-    """
+
+def run_completion(given: argparse.Namespace) -> int:
+    """Runs the command; errors are one line each on stderr."""
     from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
         run_command,
         write_out,
     )
 
     def work() -> int:
-        write_out(script(given.shell, given.program, parser))
+        write_out(script(given.shell, given.program, given.make_parser()))
         return 0
 
     return run_command(work)

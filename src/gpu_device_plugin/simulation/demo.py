@@ -124,8 +124,8 @@ async def _theatre(
         hidden=(sockets + "/", directory + "/"),
         on_line=on_line,
     )
-    pods = os.path.join(directory, "pod-resources")
-    kubelet = SimulatedKubelet(sockets, stage.hear_kubelet, pods)
+    pods = os.path.join(directory, "pod-resources.sock")
+    kubelet = SimulatedKubelet(sockets, stage.hear_kubelet, pod_resources_socket=pods)
     config, events = os.path.join(directory, "config.yaml"), os.path.join(directory, "events")
     plugin = PluginProcess(
         [

@@ -16,7 +16,8 @@ from gpu_device_plugin.inspection.completion_model import (
     Values,
     plain_help,
 )
-from gpu_device_plugin.programs.gpu_node import COMMANDS, make_parser
+from gpu_device_plugin.programs.gpu_node import make_parser
+from gpu_device_plugin.programs.gpu_node_commands import COMMANDS
 from gpu_device_plugin.programs.gpu_node_completion import (
     SCRIPTS,
     of_parser,
