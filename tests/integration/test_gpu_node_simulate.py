@@ -151,6 +151,30 @@ def test_faults_pods_and_restarts_come_to_the_node(directory: Path) -> None:
         node.until("unhealthy resource=")
 
 
+def test_the_doctor_finds_the_node_well(directory: Path) -> None:
+    with running(directory, "t4x4") as node:
+        state = node.show()["node"]
+        done = subprocess.run(
+            [
+                *(*COMMAND, "doctor", "-o", "json", "--simulate=t4x4", "--only=kubelet,offer"),
+                f"--kubelet-socket={state['kubelet_socket']}",
+                f"--plugin-directory={os.path.dirname(state['kubelet_socket'])}",
+                f"--pod-resources-socket={state['pod_resources_socket']}",
+                f"--metrics-address={state['url'].removeprefix('http://').rstrip('/')}",
+            ],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+
+    assert done.returncode == 0, done.stdout
+    verdicts = {check["name"]: check["verdict"] for check in json.loads(done.stdout)["checks"]}
+    # Other plugins may run on this machine.
+    del verdicts["plugin-processes"]
+    assert set(verdicts.values()) == {"ok"}
+
+
 def test_mig_layouts_change_while_it_runs(directory: Path) -> None:
     options = ("--mig-strategy=mixed", "--rescan-interval=100ms", "--metrics-address=")
     with running(directory, "dgx-a100", *options) as node:

@@ -80,6 +80,7 @@ class Machine:
             nvml=lambda _root, _chroot: self.nvml,
             connect=lambda path: self.answers.get(Path(path).name, ""),
             ask_plugin=lambda path: self.answers.get(Path(path).name, ""),
+            get_url=lambda _url, _token: (200, "ok"),
             open_inotify=lambda: "",
             ask_mps=lambda _root, _resource, _command: (True, ""),
             get_node=self._no_node,

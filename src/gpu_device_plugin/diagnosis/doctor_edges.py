@@ -88,6 +88,47 @@ async def _ask_plugin(path: str) -> str:
     return ""
 
 
+def get_url(url: str, token_file: str) -> tuple[int, str]:
+    """Status and body of an answer over HTTP or HTTPS, whoever vouches for the server.
+
+    Args:
+        url: what is asked for, on this machine.
+        token_file: holds a bearer token to send; empty for none.
+
+    Raises:
+        OSError: there is no answer, or the token cannot be read.
+    """
+    import http.client  # noqa: PLC0415 - for this check
+    import ssl  # noqa: PLC0415 - as above
+    from urllib.parse import urlsplit  # noqa: PLC0415 - as above
+
+    parts = urlsplit(url)
+    headers = {}
+    if token_file:
+        with open(token_file, encoding="utf-8", errors="replace") as file:
+            headers["Authorization"] = f"Bearer {file.read(4096).strip()}"
+    host, port = parts.hostname or "", parts.port or 0
+    connection = (
+        http.client.HTTPSConnection(
+            host,
+            port,
+            timeout=ANSWER_SECONDS,
+            # What is asked is on this machine, and the answer gives nothing away.
+            context=ssl._create_unverified_context(),  # noqa: S323, SLF001
+        )
+        if parts.scheme == "https"
+        else http.client.HTTPConnection(host, port, timeout=ANSWER_SECONDS)
+    )
+    try:
+        connection.request("GET", parts.path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read(65536).decode("utf-8", "replace")
+    except (http.client.HTTPException, ValueError) as error:
+        raise OSError(errno.EPROTO, f"it does not speak HTTP: {type(error).__name__}") from None
+    finally:
+        connection.close()
+
+
 def open_inotify() -> str:
     """Why no further inotify instance can be had; empty if one can."""
     from gpu_device_plugin.watch.inotify import Inotify  # noqa: PLC0415 - for this check

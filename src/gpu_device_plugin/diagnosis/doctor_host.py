@@ -42,6 +42,7 @@ class Edges:
     """Driver root and the directory to make the root before; see `probe_nvml`."""
     connect: Callable[[str], str] = edges.connect
     ask_plugin: Callable[[str], str] = edges.ask_plugin
+    get_url: Callable[[str, str], tuple[int, str]] = edges.get_url
     open_inotify: Callable[[], str] = edges.open_inotify
     ask_mps: Callable[[str, str, str], tuple[bool, str]] = edges.ask_mps
     get_node: Callable[[str, Mapping[str, str], str], Json] = edges.get_node

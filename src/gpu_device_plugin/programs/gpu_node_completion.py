@@ -16,6 +16,7 @@ from gpu_device_plugin.inspection.completion_model import (
     Values,
 )
 from gpu_device_plugin.inspection.completion_zsh import zsh_script
+from gpu_device_plugin.programs.gpu_node_options import PROGRAM_NAMES
 
 TOOL = "gpu-node"
 SCRIPTS: Mapping[str, Callable[[str, CommandGrammar], str]] = {
@@ -23,6 +24,7 @@ SCRIPTS: Mapping[str, Callable[[str, CommandGrammar], str]] = {
     "zsh": zsh_script,
     "fish": fish_script,
 }
+AGENT_PATH = ("agent",)
 FILE_NAMES = ("FILE", "SOCKET", "PATH")
 """What metavars hold that stand for files."""
 BOOLEAN = ("true", "false")
@@ -36,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--program",
-        choices=("gpu-node", *(str(program) for program in Program)),
+        choices=("gpu-node", *PROGRAM_NAMES),
         metavar="NAME",
         default="gpu-node",
         help="the program whose command line is completed: gpu-node or one of the four others "
@@ -70,15 +72,20 @@ def script(shell: str, program: str, parser: argparse.ArgumentParser) -> str:
     return SCRIPTS[shell](program, grammar)
 
 
-def of_program(program: Program) -> CommandGrammar:
-    """The command line of one of the four programs, from their table of options."""
+def of_program(program: Program, path: tuple[str, ...] = ()) -> CommandGrammar:
+    """The command line of one of the programs, from their table of options.
+
+    Args:
+        program: which one.
+        path: the commands that lead to it.
+    """
     spec = PROGRAMS[program]
     help_option = _of_option(spec.option("help"))
     commands = tuple(
-        CommandGrammar((command.name,), command.summary, (help_option,))
+        CommandGrammar((*path, command.name), command.summary, (help_option,))
         for command in spec.commands
     )
-    return CommandGrammar((), spec.summary, tuple(map(_of_option, spec.options)), commands)
+    return CommandGrammar(path, spec.summary, tuple(map(_of_option, spec.options)), commands)
 
 
 def _of_option(option: Option) -> OptionGrammar:
@@ -104,6 +111,9 @@ def of_parser(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Co
             options.append(_of_action(action, path))
         elif action.help != argparse.SUPPRESS:
             arguments = _values(_metavar(action), _choices(action))
+    if path == AGENT_PATH:
+        # It parses its command line itself.
+        return of_program(Program.AGENT, path)
     if parser.get_default("takes_options_of_plugin"):
         known = {name for option in options for name in option.names}
         table = map(_of_option, PROGRAMS[Program.DEVICE_PLUGIN].options)

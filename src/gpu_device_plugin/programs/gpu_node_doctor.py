@@ -37,6 +37,8 @@ OPTIONS_OF_PLUGIN = (
     "plugin-directory",
     "pod-resources-socket",
     "metrics-address",
+    "metrics-tls-cert-file",
+    "metrics-token-file",
     "node-name",
 )
 """Those that decide where the checks look and what they expect there."""

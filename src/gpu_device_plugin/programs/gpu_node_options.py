@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from gpu_device_plugin.config.option import Kind, Program
 from gpu_device_plugin.config.options import PROGRAMS
 
+PROGRAM_NAMES = tuple(str(program) for program in Program if program is not Program.AGENT)
+"""The programs beside ``gpu-node``, of which the agent is a command."""
+
 
 def add_options_of(
     program: Program, names: Iterable[str], parser: argparse.ArgumentParser, dest: str

@@ -24,6 +24,7 @@ from gpu_device_plugin.programs.gpu_node_completion import (
     of_program,
     script,
 )
+from gpu_device_plugin.programs.gpu_node_options import PROGRAM_NAMES
 
 
 def by_path(grammar: CommandGrammar) -> dict[tuple[str, ...], CommandGrammar]:
@@ -89,6 +90,11 @@ class TestGrammar:
             assert {f"--{name}" if len(name) > 1 else f"-{name}" for name in each.names} <= names
         assert [c.name for c in grammar.commands] == [c.name for c in PROGRAMS[program].commands]
 
+    def test_the_agent_has_the_options_of_its_table(self) -> None:
+        agent = by_path(of_parser(make_parser()))["agent",]
+
+        assert option(agent, "--mig-strategy").values is not None
+
     def test_a_parser_of_any_kind_is_read(self) -> None:
         parser = argparse.ArgumentParser()
         parser.add_argument("hidden", nargs="?", help=argparse.SUPPRESS)
@@ -102,7 +108,7 @@ class TestGrammar:
 
 
 @pytest.mark.parametrize("shell", SCRIPTS)
-@pytest.mark.parametrize("program", ["gpu-node", *Program])
+@pytest.mark.parametrize("program", ["gpu-node", *PROGRAM_NAMES])
 def test_every_option_is_in_every_script(shell: str, program: str) -> None:
     parser = make_parser()
     text = script(shell, program, parser)
