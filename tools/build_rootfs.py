@@ -60,7 +60,7 @@ NOT_NEEDED = (
 )
 MODULES_NOT_NEEDED = (
     *("ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "tkinter", "turtledemo", "venv"),
-    *("curses", "dbm", "sqlite3", "unittest", "wsgiref", "xmlrpc", "_pyrepl", "__phello__"),
+    *("curses", "dbm", "sqlite3", "unittest", "xmlrpc", "_pyrepl", "__phello__"),
     *("antigravity.py", "doctest.py", "pdb.py", "pydoc.py", "turtle.py", "mailbox.py"),
     *("imaplib.py", "smtplib.py", "poplib.py", "ftplib.py", "cProfile.py", "profile.py"),
 )
@@ -71,7 +71,8 @@ EXTENSIONS_NOT_NEEDED = re.compile(
 ACCOUNTS = {"root": 0, "nobody": 65534, "nonroot": 65532}
 MOUNT_POINTS = (
     *("dev", "proc", "sys", "run/cdi", "mps", "config", "available-configs", "driver-root"),
-    *("simulated-node", "var/lib/kubelet/device-plugins"),
+    *("simulated-node", "var/lib/kubelet/device-plugins", "var/lib/kubelet/pod-resources"),
+    *("metrics-tls", "metrics-token"),
     "etc/kubernetes/node-feature-discovery/features.d",
 )
 """Of manifests; a runtime would make them otherwise."""

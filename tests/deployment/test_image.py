@@ -152,6 +152,20 @@ def test_programs_are_where_manifests_call_them(root: Path) -> None:
         assert done.code == 0, done.output
 
 
+EVERY_MODULE = """\
+import importlib, pkgutil, gpu_device_plugin as package
+for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+    importlib.import_module(found.name)
+import prometheus_client
+"""
+
+
+def test_no_module_lacks_what_it_imports(root: Path) -> None:
+    done = Container(root).run("python3", "-c", EVERY_MODULE)
+
+    assert done.code == 0, done.output
+
+
 def test_the_demonstration_runs_in_it(root: Path) -> None:
     done = Container(root, scratch=True, environ={"LANG": "C.UTF-8"}).run(
         "gpu-node", "demo", "--speed=0"

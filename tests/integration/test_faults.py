@@ -224,5 +224,5 @@ def test_every_nvml_function_that_is_called_is_in_a_table():
     assert missing == {"nvmlLib"} & called
 
 
-NOT_OF_THE_PLUGIN = {"nvml_compute_mode", "nvml_fabric", "nvml_facts", "nvml_labels"}
+NOT_OF_THE_PLUGIN = {"nvml_compute_mode", "nvml_facts", "nvml_facts_gpu"}
 """Modules of other programs."""
