@@ -17,7 +17,7 @@ from gpu_device_plugin.plugin.response import AllocationSettings
 from gpu_device_plugin.plugin.served import State
 from gpu_device_plugin.resources.model import Device, Plan, Resource
 from gpu_device_plugin.status.collect import Holders
-from gpu_device_plugin.status.metrics import Metrics, Part
+from gpu_device_plugin.status.metrics.metrics import Metrics, Part
 from gpu_device_plugin.status.model import Configuration, MpsStatus, Pods
 from gpu_device_plugin.status.reporter import Reporter
 from gpu_device_plugin.telemetry import HealthChanged, Turn

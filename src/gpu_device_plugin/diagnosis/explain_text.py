@@ -12,7 +12,7 @@ from gpu_device_plugin.diagnosis.explanation import Explained, Explanation
 from gpu_device_plugin.diagnosis.offers import Offered
 from gpu_device_plugin.inspection.labels_text import table_lines
 from gpu_device_plugin.inspection.text import Colours
-from gpu_device_plugin.inspection.topology_matrix import Screen
+from gpu_device_plugin.inspection.topology.matrix import Screen
 
 _INDENT = "    "
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.inspection.labels_report import Report
-from gpu_device_plugin.inspection.topology_matrix import Screen
+from gpu_device_plugin.inspection.topology.matrix import Screen
 from gpu_device_plugin.labels.keys import PREFIX
 from gpu_device_plugin.labels.output import render as render_file
 

@@ -205,7 +205,7 @@ def _render(found: Explanation, form: str) -> str:
         return _as_data(found.to_dict(), form)
     from gpu_device_plugin.diagnosis.explain_text import explanation_lines  # noqa: PLC0415
     from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415
-    from gpu_device_plugin.inspection.topology_matrix import Screen  # noqa: PLC0415
+    from gpu_device_plugin.inspection.topology.matrix import Screen  # noqa: PLC0415
 
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     screen = Screen(columns, colours_for(sys.stdout, os.environ))

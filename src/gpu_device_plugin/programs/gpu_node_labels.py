@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpu_device_plugin.config.grammar import Parsed
     from gpu_device_plugin.config.load import Loaded
     from gpu_device_plugin.inspection.labels_report import Report
-    from gpu_device_plugin.inspection.topology_matrix import Screen
+    from gpu_device_plugin.inspection.topology.matrix import Screen
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def _show(given: argparse.Namespace) -> int:
 def _screen() -> Screen:
     """The terminal; where there is none, lines are as long as they come."""
     from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415 - as above
-    from gpu_device_plugin.inspection.topology_matrix import Screen  # noqa: PLC0415 - as above
+    from gpu_device_plugin.inspection.topology.matrix import Screen  # noqa: PLC0415 - as above
 
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     return Screen(columns, colours_for(sys.stdout, os.environ))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gpu_device_plugin.errors import UsageError, UserError
 
 if TYPE_CHECKING:
-    from gpu_device_plugin.inspection.topology_matrix import Screen
+    from gpu_device_plugin.inspection.topology.matrix import Screen
     from gpu_device_plugin.status.look import Look, LookSource
     from gpu_device_plugin.status.model import NodeStatus
 
@@ -287,7 +287,7 @@ def _view(command: str) -> View:
 def screen() -> Screen:
     """The terminal; where there is none, lines are as long as they come."""
     from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415 - as above
-    from gpu_device_plugin.inspection.topology_matrix import Screen  # noqa: PLC0415 - as above
+    from gpu_device_plugin.inspection.topology.matrix import Screen  # noqa: PLC0415 - as above
 
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     return Screen(columns, colours_for(sys.stdout, os.environ))

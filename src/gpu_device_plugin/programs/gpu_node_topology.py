@@ -12,8 +12,8 @@ from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from gpu_device_plugin.inspection.topology_read import Survey
-    from gpu_device_plugin.inspection.topology_select import Item
+    from gpu_device_plugin.inspection.topology.read import Survey
+    from gpu_device_plugin.inspection.topology.select import Item
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ def _size(text: str) -> int:
 
 
 def _list(text: str) -> tuple[Item, ...]:
-    from gpu_device_plugin.inspection.topology_select import (  # noqa: PLC0415 - not for others
+    from gpu_device_plugin.inspection.topology.select import (  # noqa: PLC0415 - not for others
         parse_list,
     )
 
@@ -121,7 +121,7 @@ def _format_of(file: str) -> str:
 
 def _render(given: argparse.Namespace, form: str) -> str:
     """Reads the node, makes the choice that is asked for, and writes both down."""
-    from gpu_device_plugin.inspection import topology_show as show  # noqa: PLC0415 - heavy
+    from gpu_device_plugin.inspection.topology import show  # noqa: PLC0415 - heavy
 
     found = _survey(given)
     topology = found.topology
@@ -140,7 +140,7 @@ def _render(given: argparse.Namespace, form: str) -> str:
 
 def _survey(given: argparse.Namespace) -> Survey:
     from gpu_device_plugin.config.load import load  # noqa: PLC0415 - heavy, as all here
-    from gpu_device_plugin.inspection.topology_read import survey  # noqa: PLC0415
+    from gpu_device_plugin.inspection.topology.read import survey  # noqa: PLC0415
     from gpu_device_plugin.programs.device_plugin import open_backend  # noqa: PLC0415
     from gpu_device_plugin.programs.gpu_node_cdi_options import (  # noqa: PLC0415
         parse_options_of_plugin,

@@ -15,10 +15,10 @@ from typing import Any
 from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.inspection.text import Colours, colours_for
-from gpu_device_plugin.inspection.topology_matrix import Screen
+from gpu_device_plugin.inspection.topology.matrix import Screen
 from gpu_device_plugin.programs.gpu_node_console import write_out
 from gpu_device_plugin.programs.gpu_node_status import Shown
-from gpu_device_plugin.simulation.demo_screen import Screen as Terminal
+from gpu_device_plugin.simulation.demo.screen import Screen as Terminal
 from gpu_device_plugin.status.look import Look, LookSource
 from gpu_device_plugin.status.words import clock_time
 

@@ -12,8 +12,8 @@ from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.hardware.model import Inventory
 from gpu_device_plugin.hardware.simulated import EVENTS_VARIABLE
 from gpu_device_plugin.hardware.simulated_profile import load_profile
-from gpu_device_plugin.simulation.demo_process import PluginProcess
-from gpu_device_plugin.simulation.demo_stage import LogLine, Stage, Tone
+from gpu_device_plugin.simulation.demo.process import PluginProcess
+from gpu_device_plugin.simulation.demo.stage import LogLine, Stage, Tone
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 from gpu_device_plugin.simulation.node_control import Handler, Json, serve_control
 from gpu_device_plugin.simulation.node_place import NodePlace, NodeState

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_device_plugin.inspection.text import Colours
-from gpu_device_plugin.inspection.topology_matrix import Screen
+from gpu_device_plugin.inspection.topology.matrix import Screen
 from gpu_device_plugin.status.collect import is_offered
 from gpu_device_plugin.status.model import Holder, NodeStatus
 from gpu_device_plugin.status.show_devices import FORMER, former_of, health_cell, kubelet_data

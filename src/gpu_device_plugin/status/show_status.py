@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.inspection.text import Colours, count
-from gpu_device_plugin.inspection.topology_matrix import Screen
-from gpu_device_plugin.inspection.topology_words import TIMES
+from gpu_device_plugin.inspection.topology.matrix import Screen
+from gpu_device_plugin.inspection.topology.words import TIMES
 from gpu_device_plugin.status.collect import count_held
 from gpu_device_plugin.status.model import GpuStatus, Hardware, NodeStatus, ResourceStatus
 from gpu_device_plugin.status.show_devices import health_cell

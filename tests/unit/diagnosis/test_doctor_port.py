@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.doctor import Machine, failures, warnings
 
-from gpu_device_plugin.diagnosis import doctor_edges as edges
-from gpu_device_plugin.diagnosis.doctor_model import Verdict
+from gpu_device_plugin.diagnosis.doctor import edges
+from gpu_device_plugin.diagnosis.doctor.model import Verdict
 
 
 class TestCheck:

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from support.doctor import Machine
 
-from gpu_device_plugin.diagnosis import doctor_run
-from gpu_device_plugin.diagnosis.doctor_catalogue import CHECKS, choose
-from gpu_device_plugin.diagnosis.doctor_document import as_json, as_yaml, to_dict
-from gpu_device_plugin.diagnosis.doctor_host import Host
-from gpu_device_plugin.diagnosis.doctor_model import (
+from gpu_device_plugin.diagnosis.doctor import run
+from gpu_device_plugin.diagnosis.doctor.catalogue import CHECKS, choose
+from gpu_device_plugin.diagnosis.doctor.document import as_json, as_yaml, to_dict
+from gpu_device_plugin.diagnosis.doctor.host import Host
+from gpu_device_plugin.diagnosis.doctor.model import (
     Check,
     Findings,
     Group,
@@ -22,8 +22,8 @@ from gpu_device_plugin.diagnosis.doctor_model import (
     Verdict,
     not_checked,
 )
-from gpu_device_plugin.diagnosis.doctor_run import Finished, run_checks
-from gpu_device_plugin.diagnosis.doctor_text import Style, lines_of, list_lines
+from gpu_device_plugin.diagnosis.doctor.run import Finished, run_checks
+from gpu_device_plugin.diagnosis.doctor.text import Style, lines_of, list_lines
 from gpu_device_plugin.errors import UsageError
 from gpu_device_plugin.inspection.text import ANSI, PLAIN
 
@@ -68,7 +68,7 @@ class TestRunning:
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         over = threading.Event()
-        monkeypatch.setattr(doctor_run, "PATIENCE_SECONDS", 0.01)
+        monkeypatch.setattr(run, "PATIENCE_SECONDS", 0.01)
 
         def hang(_host: Host) -> Outcome:
             over.wait()
@@ -85,7 +85,7 @@ class TestRunning:
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         shown = threading.Event()
-        monkeypatch.setattr(doctor_run, "PATIENCE_SECONDS", 0.01)
+        monkeypatch.setattr(run, "PATIENCE_SECONDS", 0.01)
 
         def slow(_host: Host) -> Outcome:
             shown.wait()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpu_device_plugin.config.option import Program
 from gpu_device_plugin.config.options import PROGRAMS
-from gpu_device_plugin.inspection.completion_model import (
+from gpu_device_plugin.inspection.completion.model import (
     LONGEST_HELP,
     CommandGrammar,
     OptionGrammar,

@@ -18,7 +18,7 @@ from gpu_device_plugin.inspection.labels_report import (
 )
 from gpu_device_plugin.inspection.labels_text import render, table_lines
 from gpu_device_plugin.inspection.text import ANSI
-from gpu_device_plugin.inspection.topology_matrix import Screen
+from gpu_device_plugin.inspection.topology.matrix import Screen
 from gpu_device_plugin.labels.model import Facts
 
 WIDE = Screen(None)

@@ -12,8 +12,8 @@ from support.local_statuses import GPU, NOW, everything, example, hardware, held
 
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.inspection.text import ANSI
-from gpu_device_plugin.inspection.topology_matrix import Screen
-from gpu_device_plugin.inspection.topology_words import TIMES
+from gpu_device_plugin.inspection.topology.matrix import Screen
+from gpu_device_plugin.inspection.topology.words import TIMES
 from gpu_device_plugin.status.document import from_json, to_json
 from gpu_device_plugin.status.model import (
     Check,
