@@ -13,11 +13,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.errors import InitError, UserError
 from gpu_device_plugin.hardware.described import facts_of
 from gpu_device_plugin.hardware.node_facts import NodeFacts, NodeSource
-from gpu_device_plugin.kube.backoff import Backoff
 from gpu_device_plugin.kube.errors import ApiError
 from gpu_device_plugin.labels.compute import make_labels
 from gpu_device_plugin.labels.model import Labels

@@ -13,12 +13,12 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.config.durations import INFINITE
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import Config, GfdFlags
 from gpu_device_plugin.config.validate import Origins, validate_mig_strategy
 from gpu_device_plugin.errors import HardwareError, UserError
-from gpu_device_plugin.kube.backoff import Backoff
 from gpu_device_plugin.kube.errors import ApiError, KubeError
 from gpu_device_plugin.labels.compute import make_labels
 from gpu_device_plugin.labels.facts import FactReader
