@@ -100,15 +100,16 @@ def run_doctor(given: argparse.Namespace) -> int:
 
 
 def _examine(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.diagnosis.doctor import (  # noqa: PLC0415 - heavy
+    from gpu_device_plugin.console.data import DATA_FORMS, data_text  # noqa: PLC0415 - heavy, as all
+    from gpu_device_plugin.console.screen import screen_of  # noqa: PLC0415
+    from gpu_device_plugin.diagnosis.doctor import (  # noqa: PLC0415
         catalogue,
         document,
         run,
         text,
     )
-    from gpu_device_plugin.diagnosis.doctor.model import Verdict  # noqa: PLC0415 - as above
-    from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415 - as above
-    from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415 - as above
+    from gpu_device_plugin.diagnosis.doctor.model import Verdict  # noqa: PLC0415
+    from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415
 
     checks = catalogue.choose(_names(given.only), _names(given.skip))
     if given.list:
@@ -117,14 +118,11 @@ def _examine(given: argparse.Namespace) -> int:
     host = make_host(given)
     _quieten()
     results = list(run.run_checks(checks, host, _show_waiting))
-    if given.output == "text":
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        style = text.Style(colours_for(sys.stdout, os.environ), width, given.verbose)
-        write_out("".join(f"{line}\n" for line in text.lines_of(results, style)))
+    if given.output in DATA_FORMS:
+        write_out(data_text(document.to_dict(host, results), given.output))
     else:
-        data = document.to_dict(host, results)
-        as_text = document.as_json if given.output == "json" else document.as_yaml
-        write_out(as_text(data))
+        style = text.Style(screen_of(sys.stdout, os.environ), given.verbose)
+        write_out("".join(f"{line}\n" for line in text.lines_of(results, style)))
     has_failed = any(result.outcome.verdict is Verdict.FAILED for result in results)
     return FAILED_EXIT if has_failed else 0
 

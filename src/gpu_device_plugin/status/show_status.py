@@ -5,14 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from gpu_device_plugin.config.text import one_line
-from gpu_device_plugin.inspection.text import Colours, count
-from gpu_device_plugin.inspection.topology.matrix import Screen
+from gpu_device_plugin.config.text import count, one_line
+from gpu_device_plugin.console.screen import Colours, Screen
+from gpu_device_plugin.console.table import Cell, Column, Row, table_lines
 from gpu_device_plugin.inspection.topology.words import TIMES
 from gpu_device_plugin.status.collect import count_held
 from gpu_device_plugin.status.model import GpuStatus, Hardware, NodeStatus, ResourceStatus
 from gpu_device_plugin.status.show_devices import health_cell
-from gpu_device_plugin.status.table import Cell, Column, Row, table_lines
 from gpu_device_plugin.status.troubles import Trouble, troubles
 from gpu_device_plugin.status.words import (
     Health,

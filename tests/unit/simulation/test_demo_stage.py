@@ -12,8 +12,8 @@ from support.aio import run
 
 from gpu_device_plugin.hardware.model import Inventory, Platform
 from gpu_device_plugin.simulation.demo import process as module
+from gpu_device_plugin.simulation.demo.glyphs import glyphs_of, is_capable
 from gpu_device_plugin.simulation.demo.process import PluginProcess, clean_environment, parse_record
-from gpu_device_plugin.simulation.demo.screen import glyphs_of, is_capable
 from gpu_device_plugin.simulation.demo.stage import LogLine, Side, Stage, Tone
 from gpu_device_plugin.simulation.demo.view import ASCII, UNICODE
 from gpu_device_plugin.simulation.views import EventKind, KubeletEvent, NodeView

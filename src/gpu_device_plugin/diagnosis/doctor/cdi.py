@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpu_device_plugin.cdi.paths import clean
+from gpu_device_plugin.config.text import count
 from gpu_device_plugin.diagnosis.doctor.host import Host
 from gpu_device_plugin.diagnosis.doctor.model import Check, Findings, Group, Outcome, not_checked
 from gpu_device_plugin.inspection.check import check_data, conflict_findings
@@ -24,7 +25,7 @@ def check_specs(host: Host) -> Outcome:
         names = [n for n in host.files.listdir(directory) if n.endswith(EXTENSIONS)]
         is_there = host.exists(directory)
         find.saw(
-            f"{host.files.outer(directory)}: {_count(len(names), 'file')}"
+            f"{host.files.outer(directory)}: {count(len(names), 'file')}"
             if is_there
             else f"{host.files.outer(directory)}: not there"
         )
@@ -51,7 +52,7 @@ def check_specs(host: Host) -> Outcome:
             evidence=tuple(find.evidence),
         )
     devices = sum(len(result.spec.devices) for _, result in checked if result.spec is not None)
-    return find.outcome(f"{_count(len(checked), 'file')} with {_count(devices, 'device')}")
+    return find.outcome(f"{count(len(checked), 'file')} with {count(devices, 'device')}")
 
 
 def _tell(find: Findings, findings: tuple[object, ...], path: str) -> None:
@@ -73,10 +74,6 @@ def _tell_missing(host: Host, find: Findings, is_written: bool) -> None:
         "does the plugin run, and is the host's /var/run/cdi mounted into its container? "
         "Its log has lines that begin with CDI:",
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 CHECKS = (

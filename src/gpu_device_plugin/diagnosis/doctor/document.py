@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,16 +50,3 @@ def _check(result: Finished) -> dict[str, Any]:
         "page": f"docs/{check.page}",
         "seconds": round(result.seconds, 3),
     }
-
-
-def as_json(data: dict[str, Any]) -> str:
-    """The text of a JSON file."""
-    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
-
-
-def as_yaml(data: dict[str, Any]) -> str:
-    """The text of a YAML file."""
-    import yaml  # noqa: PLC0415 - for this format only
-
-    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
-    return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gpu_device_plugin.cdi.paths import clean, join
-from gpu_device_plugin.config.text import one_line
+from gpu_device_plugin.config.text import count, one_line
 from gpu_device_plugin.diagnosis.doctor.host import Host
 from gpu_device_plugin.diagnosis.doctor.model import Check, Findings, Group, Outcome, not_checked
 from gpu_device_plugin.mps.lock import lock_holder
@@ -67,7 +67,7 @@ def check_daemons(host: Host) -> Outcome:
             f"{outer}/.ready is not there: mps-control-daemon has not brought all daemons up",
             "the log of mps-control-daemon says what it waits for",
         )
-    return find.outcome(f"{len(traces)} daemon{'' if len(traces) == 1 else 's'}, all answer")
+    return find.outcome(f"{count(len(traces), 'daemon')}, all answer")
 
 
 def _check_daemon(host: Host, files: DaemonFiles, find: Findings) -> None:

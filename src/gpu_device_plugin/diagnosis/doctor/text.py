@@ -6,11 +6,12 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from gpu_device_plugin.config.text import count as counted
 from gpu_device_plugin.config.text import one_line
+from gpu_device_plugin.console.screen import Colours, Screen
 from gpu_device_plugin.diagnosis.doctor.document import count
 from gpu_device_plugin.diagnosis.doctor.model import Check, Group, Outcome, Problem, Verdict
 from gpu_device_plugin.diagnosis.doctor.run import Finished
-from gpu_device_plugin.inspection.text import Colours
 
 NARROWEST = 40
 INDENT = " " * 12
@@ -28,11 +29,14 @@ WORDS = {
 class Style:
     """How it is written."""
 
-    colours: Colours
-    width: int | None = None
-    """Columns; None where lines may be as long as they come."""
+    screen: Screen
     verbose: bool = False
     """Whether the evidence of what is in order is shown, too."""
+
+    @property
+    def colours(self) -> Colours:
+        """Those of the screen."""
+        return self.screen.colours
 
 
 def lines_of(results: Sequence[Finished], style: Style) -> Iterator[str]:
@@ -92,11 +96,12 @@ def _problem(problem: Problem, style: Style, *, is_told: bool) -> Iterator[str]:
 
 
 def _wrapped(text: str, style: Style, indent: str) -> list[str]:
-    if style.width is None:
+    columns = style.screen.columns
+    if columns is None:
         return [indent + text]
     return textwrap.wrap(
         text,
-        max(style.width, NARROWEST),
+        max(columns, NARROWEST),
         initial_indent=indent,
         subsequent_indent=indent + "  ",
         break_long_words=False,
@@ -116,7 +121,7 @@ def _sum(results: Sequence[Finished], style: Style) -> str:
     numbers = count(results)
     parts = [
         f"{numbers[Verdict.FAILED]} failed",
-        f"{numbers[Verdict.WARNING]} warning{'' if numbers[Verdict.WARNING] == 1 else 's'}",
+        counted(numbers[Verdict.WARNING], "warning"),
         f"{numbers[Verdict.OK]} ok",
         f"{numbers[Verdict.NOT_CHECKED]} not checked",
     ]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 
+from gpu_device_plugin.config.text import count
 from gpu_device_plugin.errors import ConfigError
-from gpu_device_plugin.inspection.text import count
 from gpu_device_plugin.inspection.topology.model import Topology
 from gpu_device_plugin.plugin.preference import PREPARE_SECONDS
 from gpu_device_plugin.resources.topology import PairScores, TopologyAllocator

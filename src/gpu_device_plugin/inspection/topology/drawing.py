@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpu_device_plugin.inspection.text import count
+from gpu_device_plugin.config.text import count
 from gpu_device_plugin.inspection.topology.choice import Choice
 from gpu_device_plugin.inspection.topology.layout import (
     CARD_HEIGHT,
@@ -17,7 +17,7 @@ from gpu_device_plugin.inspection.topology.layout import (
 )
 from gpu_device_plugin.inspection.topology.model import Pair, Topology, level_score
 from gpu_device_plugin.inspection.topology.words import group_name, named, state
-from gpu_device_plugin.inspection.topology.xml import Markup, element, escaped
+from gpu_device_plugin.markup import Markup, element, escaped
 
 NAME_HEIGHT = 17
 """Height of the name of a bus, which stands above it."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from gpu_device_plugin.inspection.text import PLAIN, Colours
+from gpu_device_plugin.console.screen import Colours, Screen
 from gpu_device_plugin.inspection.topology.choice import Choice
 from gpu_device_plugin.inspection.topology.model import ITSELF, SYSTEM, Pair, Topology
 
@@ -14,15 +14,6 @@ FARTHEST_SWITCH = 20
 """The farthest of NVML's levels at which two GPUs meet without a host bridge."""
 
 ITS_OWN_SCORE = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class Screen:
-    """Where text goes."""
-
-    columns: int | None = 80
-    """Width; None for any."""
-    colours: Colours = PLAIN
 
 
 @dataclass(frozen=True, slots=True)

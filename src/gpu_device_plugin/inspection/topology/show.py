@@ -7,10 +7,10 @@ import shutil
 from collections.abc import Sequence
 from typing import TextIO
 
-from gpu_device_plugin.inspection.text import colours_for
+from gpu_device_plugin.console.screen import Screen, colours_for
 from gpu_device_plugin.inspection.topology.choice import Choice, Request, choose
 from gpu_device_plugin.inspection.topology.data import to_json
-from gpu_device_plugin.inspection.topology.matrix import Screen, matrix_lines
+from gpu_device_plugin.inspection.topology.matrix import matrix_lines
 from gpu_device_plugin.inspection.topology.model import Topology
 from gpu_device_plugin.inspection.topology.select import Item, find_positions
 from gpu_device_plugin.inspection.topology.svg import to_svg

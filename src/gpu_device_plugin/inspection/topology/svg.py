@@ -19,7 +19,7 @@ from gpu_device_plugin.inspection.topology.words import (
     legend,
     named,
 )
-from gpu_device_plugin.inspection.topology.xml import Markup, element, escaped
+from gpu_device_plugin.markup import Markup, element, escaped
 
 NARROWEST = 640
 LINE = 18

@@ -5,16 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from gpu_device_plugin.config.text import one_line
-from gpu_device_plugin.inspection.text import count
+from gpu_device_plugin.config.text import count, one_line
+from gpu_device_plugin.console.screen import Screen
 from gpu_device_plugin.inspection.topology.choice import Choice
 from gpu_device_plugin.inspection.topology.groups import find_groups
-from gpu_device_plugin.inspection.topology.matrix import (
-    Screen,
-    gpu_colour,
-    link_lines,
-    score_lines,
-)
+from gpu_device_plugin.inspection.topology.matrix import gpu_colour, link_lines, score_lines
 from gpu_device_plugin.inspection.topology.model import Topology
 from gpu_device_plugin.inspection.topology.words import (
     choice_lines,

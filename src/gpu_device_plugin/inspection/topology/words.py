@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from gpu_device_plugin.config.text import one_line
-from gpu_device_plugin.inspection.text import count
+from gpu_device_plugin.config.text import count, one_line
 from gpu_device_plugin.inspection.topology.choice import Choice, Division
 from gpu_device_plugin.inspection.topology.groups import Group
 from gpu_device_plugin.inspection.topology.model import (

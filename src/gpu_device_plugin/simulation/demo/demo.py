@@ -18,15 +18,17 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from gpu_device_plugin.console.canvas import Canvas
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.hardware.simulated import EVENTS_VARIABLE, SimulatedBackend
+from gpu_device_plugin.simulation.demo.glyphs import glyphs_of, is_capable
 from gpu_device_plugin.simulation.demo.print import Printer
 from gpu_device_plugin.simulation.demo.process import PluginProcess
-from gpu_device_plugin.simulation.demo.screen import Screen, is_capable
 from gpu_device_plugin.simulation.demo.script import PROFILE, perform
 from gpu_device_plugin.simulation.demo.stage import LogLine, Stage
+from gpu_device_plugin.simulation.demo.text import to_text
 from gpu_device_plugin.simulation.demo.theatre import Theatre
-from gpu_device_plugin.simulation.demo.view import render
+from gpu_device_plugin.simulation.demo.view import Glyphs, render
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 from gpu_device_plugin.simulation.page_address import FREE_LOOPBACK
 
@@ -164,9 +166,9 @@ async def _play_live(house: Theatre, printer: Printer, interrupted: Interrupted)
 
     loop = asyncio.get_running_loop()
     try:
-        with Screen(printer.stream) as screen:
+        with Canvas(printer.stream) as canvas:
             loop.add_signal_handler(signal.SIGWINCH, house.stage.changed.set)
-            await _first_of([play(), _draw(house, screen)], interrupted)
+            await _first_of([play(), _draw(house, canvas, glyphs_of(printer.stream))], interrupted)
     except UserError:
         # The picture that showed them is gone.
         for line in house.picture().log[-LAST_LINES:]:
@@ -176,10 +178,11 @@ async def _play_live(house: Theatre, printer: Printer, interrupted: Interrupted)
         loop.remove_signal_handler(signal.SIGWINCH)
 
 
-async def _draw(house: Theatre, screen: Screen) -> None:
+async def _draw(house: Theatre, canvas: Canvas, glyphs: Glyphs) -> None:
     while True:
         house.stage.changed.clear()
-        screen.draw(render(house.picture(), *screen.size(), screen.glyphs))
+        picture = render(house.picture(), *canvas.size(), glyphs)
+        canvas.draw([to_text(line, colour=True) for line in picture])
         await asyncio.sleep(FRAME_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(REDRAW_SECONDS):

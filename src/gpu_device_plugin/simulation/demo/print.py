@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import TextIO
 
-from gpu_device_plugin.simulation.demo.screen import glyphs_of
+from gpu_device_plugin.simulation.demo.glyphs import glyphs_of
 from gpu_device_plugin.simulation.demo.script import ACTS
 from gpu_device_plugin.simulation.demo.stage import LogLine, Picture, Stage, Tone
 from gpu_device_plugin.simulation.demo.text import SGR, Line, Span, span, to_text

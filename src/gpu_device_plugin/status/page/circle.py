@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gpu_device_plugin.inspection.topology.xml import Markup, element, escaped
+from gpu_device_plugin.markup import Markup, element, escaped
 from gpu_device_plugin.status.model import LinkStatus
 from gpu_device_plugin.status.page.html import join
 from gpu_device_plugin.status.page.links import Links, Spot, width_of

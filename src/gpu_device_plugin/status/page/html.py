@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gpu_device_plugin.inspection.topology.xml import Markup, escaped
+from gpu_device_plugin.markup import Markup, escaped
 
 Attribute = str | int
 

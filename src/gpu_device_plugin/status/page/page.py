@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from gpu_device_plugin.inspection.topology.xml import element
+from gpu_device_plugin.markup import element
 from gpu_device_plugin.status.model import NodeStatus
 from gpu_device_plugin.status.page.gpus import badge, fact, gpus_section
 from gpu_device_plugin.status.page.html import (

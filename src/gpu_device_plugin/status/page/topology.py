@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpu_device_plugin.inspection.topology.model import ITSELF, UNKNOWN
-from gpu_device_plugin.inspection.topology.xml import element
+from gpu_device_plugin.markup import element
 from gpu_device_plugin.status.model import LinkStatus, NodeStatus
 from gpu_device_plugin.status.page.circle import draw
 from gpu_device_plugin.status.page.html import (

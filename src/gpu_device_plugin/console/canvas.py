@@ -6,12 +6,9 @@ import os
 import signal
 import sys
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self, TextIO
-
-from gpu_device_plugin.simulation.demo.text import Line, to_text
-from gpu_device_plugin.simulation.demo.view import ASCII, UNICODE, Glyphs
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
 """The alternate screen, without cursor and line wrap, cleared."""
@@ -24,30 +21,13 @@ FRAME = ("\x1b[?2026h", "\x1b[?2026l")
 """Around what is to be shown in one step; terminals that do not know it ignore it."""
 
 
-def is_capable(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether a stream is a terminal that pictures can be drawn on."""
-    if environ.get("NO_COLOR") or environ.get("TERM", "dumb") in {"", "dumb", "unknown"}:
-        return False
-    return stream.isatty()
-
-
-def glyphs_of(stream: TextIO) -> Glyphs:
-    """The signs that a stream's encoding has."""
-    try:
-        UNICODE.all().encode(stream.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return ASCII
-    return UNICODE
-
-
-class Screen:
+class Canvas:
     """Draws whole pictures; leaves the terminal as it was, however the block ends."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._attributes: list[Any] | None = None
         self._suspend: Any = None
-        self.glyphs = glyphs_of(stream)
 
     def __enter__(self) -> Self:
         """Takes the terminal over: nothing that is typed shows, Ctrl-C still works."""
@@ -84,11 +64,7 @@ class Screen:
             return 80, 24
         return found.columns or 80, found.lines or 24
 
-    def draw(self, lines: Sequence[Line]) -> None:
-        """Shows a picture in place of the last one."""
-        self.draw_text([to_text(line, colour=True) for line in lines])
-
-    def draw_text(self, lines: Sequence[str]) -> None:
+    def draw(self, lines: Sequence[str]) -> None:
         """Shows lines, which bring their colours along, in place of what was there."""
         text = "\r\n".join(LINE + line for line in lines)
         rest = "\r\n" + REST_OF_SCREEN if len(lines) < self.size()[1] else ""

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_device_plugin.inspection.text import ANSI
-from gpu_device_plugin.status.table import GAP, Cell, Column, Row, shortened, table_lines
+from gpu_device_plugin.console.screen import ANSI
+from gpu_device_plugin.console.table import GAP, Cell, Column, Row, shortened, table_lines
 
 COLUMNS = (
     Column("NAME", narrowest=6),

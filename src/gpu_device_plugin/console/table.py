@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from gpu_device_plugin.config.text import one_line
-from gpu_device_plugin.inspection.text import PLAIN, Colours
+from gpu_device_plugin.console.screen import PLAIN, Colours
 
 GAP = "  "
 ELLIPSIS = "…"
