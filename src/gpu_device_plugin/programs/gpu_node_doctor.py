@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         choices=FORMATS,
+        metavar="FORMAT",
         default="text",
         help="text for people; json or yaml with everything (default: text)",
     )

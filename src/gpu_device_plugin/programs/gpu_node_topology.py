@@ -57,13 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-o",
-        "--format",
+        "--output",
         choices=FORMATS,
         metavar="FORMAT",
         help="text for people; json with everything; svg, a picture; matrix, only what is "
         "between every two GPUs (default: by the name of FILE, else text)",
     )
-    parser.add_argument("--output", metavar="FILE", help="write to FILE, not to standard output")
+    parser.add_argument("--file", metavar="FILE", help="write to FILE, not to standard output")
     add_options_of(Program.DEVICE_PLUGIN, OPTIONS_OF_PLUGIN, parser, "for_plugin")
 
 
@@ -101,16 +101,16 @@ def run_topology(given: argparse.Namespace) -> int:
 def _show(given: argparse.Namespace) -> int:
     if given.size is None and (given.available or given.required):
         raise UsageError("--available and --required say nothing without --size")
-    form = given.format or _format_of(given.output or "")
+    form = given.output or _format_of(given.file or "")
     text = _render(given, form)
-    if given.output in {None, "-"}:
+    if given.file in {None, "-"}:
         from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - as above
             write_out,
         )
 
         write_out(text)
     else:
-        _write_file(given.output, text)
+        _write_file(given.file, text)
     return 0
 
 
@@ -134,7 +134,7 @@ def _render(given: argparse.Namespace, form: str) -> str:
         choice = show.choose_among(topology, given.size, given.available, given.required)
     elif not topology.gpus:
         log.info("NVML lists no GPU on this node")
-    to_screen = given.output in {None, "-"}
+    to_screen = given.file in {None, "-"}
     return show.render(topology, choice, form, show.screen(sys.stdout if to_screen else None))
 
 

@@ -18,6 +18,8 @@ Json = dict[str, Any]
 CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = 5.0
 API_SECONDS = 8.0
+LARGEST_ANSWER = 65536
+"""Bytes that are read of a probe of the plugin."""
 
 _ADJTIMEX_BYTES = 208
 """Size of ``struct timex`` on 64-bit Linux; all zeros ask and change nothing."""
@@ -96,37 +98,37 @@ def get_url(url: str, token_file: str) -> tuple[int, str]:
         token_file: holds a bearer token to send; empty for none.
 
     Raises:
-        OSError: there is no answer, or the token cannot be read.
+        UserError: there is no answer, or the token cannot be used.
     """
-    import http.client  # noqa: PLC0415 - for this check
-    import ssl  # noqa: PLC0415 - as above
-    from urllib.parse import urlsplit  # noqa: PLC0415 - as above
+    return asyncio.run(_get_url(url, token_file))
+
+
+async def _get_url(url: str, token_file: str) -> tuple[int, str]:
+    from urllib.parse import urlsplit  # noqa: PLC0415 - for this check
+
+    from gpu_device_plugin.kube.access import Tls  # noqa: PLC0415 - as above
+    from gpu_device_plugin.kube.connection import Connection, Endpoint, Request  # noqa: PLC0415
+    from gpu_device_plugin.kube.errors import ApiUnreachable  # noqa: PLC0415 - as above
+    from gpu_device_plugin.kube.tls import make_context  # noqa: PLC0415 - as above
+    from gpu_device_plugin.status.remote_source import read_token  # noqa: PLC0415 - as above
 
     parts = urlsplit(url)
-    headers = {}
+    headers = [("Host", parts.netloc), ("Connection", "close")]
     if token_file:
-        with open(token_file, encoding="utf-8", errors="replace") as file:
-            headers["Authorization"] = f"Bearer {file.read(4096).strip()}"
-    host, port = parts.hostname or "", parts.port or 0
-    connection = (
-        http.client.HTTPSConnection(
-            host,
-            port,
-            timeout=ANSWER_SECONDS,
-            # What is asked is on this machine, and the answer gives nothing away.
-            context=ssl._create_unverified_context(),  # noqa: S323, SLF001
-        )
-        if parts.scheme == "https"
-        else http.client.HTTPConnection(host, port, timeout=ANSWER_SECONDS)
-    )
+        headers.append(("Authorization", f"Bearer {read_token(token_file)}"))
+    # What is asked is on this machine, and the answer gives nothing away.
+    tls = make_context(Tls(verify=False)) if parts.scheme == "https" else None
+    endpoint = Endpoint(parts.hostname or "", parts.port or 0, tls, what="the plugin")
     try:
-        connection.request("GET", parts.path, headers=headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read(65536).decode("utf-8", "replace")
-    except (http.client.HTTPException, ValueError) as error:
-        raise OSError(errno.EPROTO, f"it does not speak HTTP: {type(error).__name__}") from None
-    finally:
-        connection.close()
+        async with (
+            asyncio.timeout(ANSWER_SECONDS),
+            await Connection.open(endpoint, ANSWER_SECONDS) as connection,
+        ):
+            head = await connection.send(Request("GET", parts.path, tuple(headers)))
+            body = await connection.whole_body(LARGEST_ANSWER)
+    except TimeoutError:
+        raise ApiUnreachable(f"no answer within {ANSWER_SECONDS:g} s") from None
+    return head.status, body.decode("utf-8", "replace")
 
 
 def open_inotify() -> str:

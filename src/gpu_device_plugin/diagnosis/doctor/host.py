@@ -24,9 +24,8 @@ from gpu_device_plugin.diagnosis.doctor.nvml_probe import probe_nvml, simulated_
 from gpu_device_plugin.errors import ConfigError, UserError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.nvml_facts import NvmlFacts
-from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.model import Plan
-from gpu_device_plugin.resources.plan import make_plan
+from gpu_device_plugin.resources.plan import plan_node
 
 LARGEST = 1024 * 1024
 """Bytes of a file that are looked at."""
@@ -170,7 +169,7 @@ class Host:
         try:
             config = self.config
             inventory = self.open_backend(config).read()
-            return make_plan(with_default_resources(config, inventory), inventory)
+            return plan_node(config, inventory)
         except UserError as error:
             return error
 

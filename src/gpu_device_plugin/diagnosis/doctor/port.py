@@ -8,6 +8,7 @@ from typing import Any
 from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.diagnosis.doctor.host import Host
 from gpu_device_plugin.diagnosis.doctor.model import Check, Findings, Group, Outcome, not_checked
+from gpu_device_plugin.errors import UserError
 
 EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - not to listen
 """Where something is asked that listens at every address."""
@@ -28,9 +29,9 @@ def check_port(host: Host) -> Outcome:
     for path, meaning in (("/livez", "alive"), ("/readyz", "ready")):
         try:
             status, body = host.edges.get_url(base + path, host.parsed.text("metrics-token-file"))
-        except OSError as error:
+        except UserError as error:
             find.fail(
-                f"nobody answers at {base}: {error.strerror or error}",
+                f"nobody answers at {base}: {error.message}",
                 "does the plugin run, with this --metrics-address? Inside its pod: kubectl exec",
             )
             return find.outcome("")

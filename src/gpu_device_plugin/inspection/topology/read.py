@@ -10,9 +10,8 @@ from gpu_device_plugin.errors import InitError, UserError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.model import Inventory, Links
 from gpu_device_plugin.inspection.topology.model import Topology, make_topology
-from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.model import Plan, Resource
-from gpu_device_plugin.resources.plan import make_plan
+from gpu_device_plugin.resources.plan import plan_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ def survey(config: Config, backend: Backend, source: str = "") -> Survey:
 
 def _plan(config: Config, backend: Backend, inventory: Inventory) -> Plan:
     validate_plugin(config, backend.is_loadable)
-    return make_plan(with_default_resources(config, inventory), inventory)
+    return plan_node(config, inventory)
 
 
 def _with_offers(topology: Topology, plan: Plan) -> Survey:
