@@ -21,11 +21,11 @@ PluginOptions = pb.DevicePluginOptions(get_preferred_allocation_available=True)
 """What every plugin of ours tells in Register and GetDevicePluginOptions."""
 
 
-class KubeletUnreachable(UserError):  # noqa: N818 - a condition, not a fault of the program
+class KubeletUnreachable(UserError):
     """Nothing answers at the kubelet's socket."""
 
 
-class RegistrationRefused(UserError):  # noqa: N818 - as above
+class RegistrationRefused(UserError):
     """The kubelet answered Register with an error."""
 
 

@@ -278,4 +278,7 @@ def _view(command: str) -> View:
     from gpu_device_plugin.status.document import to_data  # noqa: PLC0415 - as above
     from gpu_device_plugin.status.show_status import status_lines  # noqa: PLC0415 - as above
 
-    return View(status_lines, lambda status, _resource, _namespace: to_data(status))
+    return View(
+        lambda status, where, resource, _namespace: status_lines(status, where, resource),
+        lambda status, _resource, _namespace: to_data(status),
+    )

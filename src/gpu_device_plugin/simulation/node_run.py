@@ -27,7 +27,7 @@ SETTLED = ("registered ", "no devices found", "nothing is offered")
 NO_PAGE = "metrics, probes and status are not served"
 
 
-class PluginFailed(UserError):  # noqa: N818 - what has happened
+class PluginFailed(UserError):
     """The plugin has ended before it registered for the first time."""
 
 

@@ -50,19 +50,13 @@ RESOURCE_COLUMNS = (
 )
 
 
-def status_lines(
-    status: NodeStatus,
-    screen: Screen,
-    resource: str = "",
-    namespace: str = "",  # noqa: ARG001 - as the other commands have it
-) -> Iterator[str]:
+def status_lines(status: NodeStatus, screen: Screen, resource: str = "") -> Iterator[str]:
     """The node as text.
 
     Args:
         status: of the node.
         screen: where the text goes.
         resource: only this resource, and what is wrong with its devices.
-        namespace: makes no difference.
     """
     colours = screen.colours
     found = [*troubles(status, resource)]

@@ -78,8 +78,7 @@ class TestGrammar:
         assert found["simulate",].arguments == simulate
         assert option(found["doctor",], "--verbose").values is None
         assert option(found["doctor",], "--pass-device-specs").needs_equals
-        assert not option(found["doctor",], "--pass-device-specs").takes_next
-        assert option(found["doctor",], "-o").takes_next
+        assert not option(found["doctor",], "-o").needs_equals
 
     @pytest.mark.parametrize("program", Program)
     def test_programs_have_all_their_options(self, program: Program) -> None:

@@ -42,11 +42,6 @@ class OptionGrammar:
     needs_equals: bool = False
     """Whether a value has to be joined to it by ``=``, since it may be left out."""
 
-    @property
-    def takes_next(self) -> bool:
-        """Whether the following word is its value."""
-        return self.values is not None and not self.needs_equals
-
 
 @dataclass(frozen=True, slots=True)
 class CommandGrammar:

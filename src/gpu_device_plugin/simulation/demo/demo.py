@@ -46,7 +46,7 @@ Interrupted = asyncio.Future[signal.Signals]
 
 
 @dataclass(slots=True)
-class _Interruption(Exception):  # noqa: N818 - not an error
+class _Interruption(Exception):
     """A signal has ended the demonstration."""
 
     number: signal.Signals
