@@ -23,7 +23,8 @@ from gpu_device_plugin.labels.compute import make_labels
 from gpu_device_plugin.labels.model import Labels
 from gpu_device_plugin.labels.output import Output
 from gpu_device_plugin.labels.reports import Reports
-from gpu_device_plugin.labels.service import Wait, Work, problems_of, wait_for
+from gpu_device_plugin.labels.service import Wait, problems_of, wait_for
+from gpu_device_plugin.labels.work import Work
 from gpu_device_plugin.plugin.node import Node
 from gpu_device_plugin.status.model import Labelling
 from gpu_device_plugin.telemetry import Labelled, Listener, Outcome, nobody

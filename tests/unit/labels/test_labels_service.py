@@ -26,7 +26,8 @@ from gpu_device_plugin.kube.errors import ApiError, ApiUnreachable
 from gpu_device_plugin.labels.facts import FactReader
 from gpu_device_plugin.labels.output import OutputError
 from gpu_device_plugin.labels.reports import Reports, SaidOnce
-from gpu_device_plugin.labels.service import LabelService, Pauses, Work
+from gpu_device_plugin.labels.service import LabelService
+from gpu_device_plugin.labels.work import Pauses, Work
 from gpu_device_plugin.telemetry import Happening, Labelled, Outcome, Reloaded
 
 SECOND = 10**9

@@ -13,10 +13,10 @@ from itertools import product
 from prometheus_client.core import GaugeMetricFamily
 
 from gpu_device_plugin.plugin.ailment import Ailment, Severity
-from gpu_device_plugin.plugin.health import WatchState
 from gpu_device_plugin.plugin.node import Node
 from gpu_device_plugin.plugin.observation import Observation, ObservedResource
 from gpu_device_plugin.plugin.served import State
+from gpu_device_plugin.plugin.watch_state import WatchState
 from gpu_device_plugin.status.collect import Holders, cuda_text
 from gpu_device_plugin.status.metrics.kinds import NAMESPACE
 from gpu_device_plugin.status.metrics.names import Names, label_text, xid_label
