@@ -1,4 +1,4 @@
-"""L2: looks at what a node has and would have: the logic behind ``gpu-node``.
+"""Looks at what a node has and would have: the logic behind ``gpu-node``.
 
 For CDI: `preview` makes the specifications that the plugin would write, `check` finds what is
 wrong with specification files, `catalogue` lists their devices as container runtimes see them,

@@ -64,26 +64,23 @@ def ask_plugin(path: str) -> str:
 
 
 async def _ask_plugin(path: str) -> str:
-    from grpclib.exceptions import (  # noqa: PLC0415 - heavy
-        GRPCError,
-        ProtocolError,
-        StreamTerminatedError,
-    )
-
     from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb  # noqa: PLC0415 - heavy
-    from gpu_device_plugin.kubelet.client import PluginClient, channel  # noqa: PLC0415 - heavy
+    from gpu_device_plugin.kubelet.client import (  # noqa: PLC0415 - heavy
+        FAILURES,
+        PluginClient,
+        channel,
+        describe,
+    )
 
     try:
         async with asyncio.timeout(ANSWER_SECONDS), channel(path) as connection:
             await PluginClient(connection).options(pb.Empty())
     except TimeoutError:
         return f"no answer to GetDevicePluginOptions within {ANSWER_SECONDS:g} s"
-    except GRPCError as error:
-        return f"GetDevicePluginOptions: {error.status.name}: {error.message}"
     except OSError as error:
         return _why_not(error)
-    except (ProtocolError, StreamTerminatedError) as error:
-        return f"it does not speak gRPC: {error}"
+    except FAILURES as error:
+        return f"GetDevicePluginOptions: {describe(error)}"
     except AttributeError:
         # grpclib 0.4.9 stumbles over a connection that is closed in the moment it is made.
         return "it closes the connection at once"

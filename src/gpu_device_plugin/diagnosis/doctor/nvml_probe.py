@@ -98,9 +98,9 @@ def _how(code: int) -> str:
 
 def main(driver_root: str, chroot: str = "") -> None:
     """The child: asks and writes down."""
-    import pynvml  # noqa: F401, PLC0415 - cannot be found any more once the root is another
-
-    import gpu_device_plugin.hardware.nvml_facts_gpu  # noqa: F401, PLC0415 - as above
+    # Cannot be found any more once the root is another.
+    import gpu_device_plugin.hardware.nvml_facts_gpu  # noqa: PLC0415
+    import gpu_device_plugin.hardware.nvml_library  # noqa: F401, PLC0415
 
     if chroot:
         # Without the right to do so, NVML is asked with the devices that are seen from here.
