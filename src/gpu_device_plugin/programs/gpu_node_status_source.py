@@ -52,11 +52,7 @@ def open_source(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[
 def _remote(
     text: str, name: str, given: argparse.Namespace, environ: Mapping[str, str]
 ) -> tuple[LookSource, str]:
-    from gpu_device_plugin.status.remote_source import (  # noqa: PLC0415 - only if used
-        Credentials,
-        RemoteSource,
-        parse_address,
-    )
+    from gpu_device_plugin.status.remote_source import Credentials, RemoteSource, parse_address
 
     address = parse_address(text, name)
     if address.scheme == "http" and (given.ca_file or given.insecure):
@@ -71,12 +67,10 @@ def _remote(
 
 
 def _local(given: argparse.Namespace, environ: Mapping[str, str]) -> LookSource:
-    from gpu_device_plugin.config.load import load  # noqa: PLC0415 - heavy, as all here
-    from gpu_device_plugin.programs.device_plugin import open_backend  # noqa: PLC0415
-    from gpu_device_plugin.programs.gpu_node_cdi_options import (  # noqa: PLC0415
-        parse_options_of_plugin,
-    )
-    from gpu_device_plugin.status.local_source import LocalSource  # noqa: PLC0415
+    from gpu_device_plugin.config.load import load
+    from gpu_device_plugin.programs.device_plugin import open_backend
+    from gpu_device_plugin.programs.gpu_node_cdi_options import parse_options_of_plugin
+    from gpu_device_plugin.status.local_source import LocalSource
 
     parsed = parse_options_of_plugin(given.for_plugin or (), environ)
     return LocalSource(
