@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 from support.aio import run, until
-from support.cdi_node import FILE, LIBRARIES, LIMIT, RUN, VERSION, Done, Node
+from support.cdi_node import FILE, LIBRARIES, VERSION, Node
+from support.commands import LIMIT, RUN, Done
 from support.process import RUN as RUN_PLUGIN
 from support.process import plugin
 

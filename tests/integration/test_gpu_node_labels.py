@@ -7,69 +7,34 @@ import os
 import pty
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
 from support import nvmlsim
+from support.commands import ENVIRON, LIMIT, RUN, Done, gpu_node, run_program
 
 from gpu_device_plugin.hardware.simulated import SimulatedBackend
 from gpu_device_plugin.programs.gpu_node_labels import OPTIONS_OF_DISCOVERY
 
-RUN = "from gpu_device_plugin.programs.gpu_node import main; main()"
 RUN_DISCOVERY = "from gpu_device_plugin.programs.gpu_feature_discovery import main; main()"
 CONFIG = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
-LIMIT = 30.0
-"""Seconds after which a program has hung."""
-OURS = ("GFD_", "GPU_NODE_", "NODE_NAME", "CONFIG_FILE", "MIG_STRATEGY", "FAIL_ON", "NO_COLOR")
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a program has said."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.err.splitlines()
-
-
-def environment(changes: dict[str, str]) -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(OURS)}
-    return {**kept, "LC_ALL": "C.UTF-8", **changes}
-
-
-def start(code: str, *arguments: str, **environ: str) -> Done:
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        check=False,
-        capture_output=True,
-        encoding="utf-8",
-        env=environment(environ),
-        timeout=LIMIT,
-    )
-    assert "Traceback" not in done.stderr
-    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def labels(*arguments: str, **environ: str) -> Done:
-    return start(RUN, "labels", *arguments, **environ)
+    return gpu_node("labels", *arguments, **environ)
 
 
 def discover(file: Path, *arguments: str, **environ: str) -> str:
     """What gpu-feature-discovery writes into its file."""
-    start(
+    run_program(
         RUN_DISCOVERY,
         "--oneshot",
         "--no-timestamp",
         "--use-node-feature-api=false",
         f"--output-file={file}",
         *arguments,
-        **environ,
+        environ=environ,
     )
     return file.read_text()
 
@@ -175,7 +140,7 @@ def test_colours_and_wrapped_lines_are_for_terminals(more: dict[str, str]) -> No
         [sys.executable, "-c", RUN, "labels", "--simulate=t4x4"],
         stdout=theirs,
         stderr=subprocess.DEVNULL,
-        env=environment({"TERM": "xterm", "COLUMNS": "80", **more}),
+        env=ENVIRON | {"TERM": "xterm", "COLUMNS": "80", **more},
     )
     assert process.wait(LIMIT) == 0
     os.close(theirs)
@@ -196,7 +161,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         stdout=writer,
         stderr=subprocess.PIPE,
         encoding="utf-8",
-        env=environment({}),
+        env=ENVIRON,
         timeout=LIMIT,
     )
     os.close(writer)
@@ -210,7 +175,7 @@ def test_help_is_tidy() -> None:
     assert (done.code, done.err) == (0, "")
     assert max(map(len, done.out.splitlines())) <= 80
     assert all(f"--{name}" in done.out for name in OPTIONS_OF_DISCOVERY)
-    assert " labels " in start(RUN, "--help").out
+    assert " labels " in gpu_node("--help").out
 
 
 # ------------------------------------------------------------------ what goes wrong

@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.aio import run
+from support.commands import ENVIRON, LIMIT, RUN, Done, gpu_node
 from support.local_statuses import everything, hardware, held, status_of, uuids
 from support.process import PluginProcess, plugin
 from support.serving import allocatable
@@ -32,14 +33,6 @@ from gpu_device_plugin.simulation.pods import Container, PodSpec
 from gpu_device_plugin.status.document import from_json, to_json
 from gpu_device_plugin.status.model import Pods
 
-RUN = "from gpu_device_plugin.programs.gpu_node import main; main()"
-LIMIT = 30.0
-"""Seconds after which the program has hung."""
-ENVIRON = {
-    key: value
-    for key, value in os.environ.items()
-    if key not in {"COLUMNS", "NO_COLOR", "TERM"} and not key.startswith("GPU_NODE_")
-}
 GPU = "nvidia.com/gpu"
 SHARED = """\
 version: v1
@@ -51,39 +44,8 @@ sharing:
 """
 
 
-@dataclass(frozen=True)
-class Done:
-    """What the program has said."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def rows(self) -> list[list[str]]:
-        """The table without its head, as words."""
-        return [line.split() for line in self.out.splitlines()[1:]]
-
-
 def started(*arguments: str | Path) -> list[str | Path]:
     return [sys.executable, "-c", RUN, *arguments]
-
-
-def gpu_node(*arguments: str | Path, **environ: str) -> Done:
-    """Runs it; there never is a traceback, and messages are one line each."""
-    done = subprocess.run(
-        started(*arguments),
-        check=False,
-        capture_output=True,
-        encoding="utf-8",
-        env=ENVIRON | environ,
-        timeout=LIMIT,
-    )
-    assert "Traceback" not in done.stderr
-    assert all(
-        line.startswith(("error: ", "warning: ", "note: ")) for line in done.stderr.splitlines()
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
 
 
 async def asked(*arguments: str | Path, **environ: str) -> Done:

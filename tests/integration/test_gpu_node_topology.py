@@ -7,49 +7,18 @@ import os
 import pty
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from support.commands import ENVIRON, LIMIT, RUN, Done, gpu_node
 from support.nvmlsim import COMPILER, build, profile_text
 
 from gpu_device_plugin.hardware.simulated import SimulatedBackend
 
-RUN = "from gpu_device_plugin.programs.gpu_node import main; main()"
-LIMIT = 30.0
-"""Seconds after which the program has hung."""
-ENVIRON = {
-    key: value
-    for key, value in os.environ.items()
-    if key not in {"COLUMNS", "GPU_NODE_SIMULATE", "NO_COLOR", "TERM"}
-}
-
-
-@dataclass(frozen=True)
-class Done:
-    """What the program has said."""
-
-    code: int
-    out: str
-    err: str
-
 
 def topology(*arguments: str | Path, **environ: str) -> Done:
-    """Runs it; there never is a traceback, and messages are one line each."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, "topology", *arguments],
-        check=False,
-        capture_output=True,
-        encoding="utf-8",
-        env=ENVIRON | environ,
-        timeout=LIMIT,
-    )
-    assert "Traceback" not in done.stderr
-    assert all(
-        line.startswith(("error: ", "warning: ", "note: ")) for line in done.stderr.splitlines()
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
+    return gpu_node("topology", *arguments, **environ)
 
 
 # ------------------------------------------------------------------ formats

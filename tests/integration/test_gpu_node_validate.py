@@ -3,50 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
+from support.commands import gpu_node, run_program
 
 ROOT = Path(__file__).parents[2]
-RUN = "from gpu_device_plugin.programs.gpu_node import main; main()"
 RUN_PLUGIN = "from gpu_device_plugin.programs.device_plugin import main; main()"
-LIMIT = 60.0
-"""Seconds after which a program has hung."""
-OURS = ("GFD_", "GPU_NODE_", "NODE_NAME", "CONFIG_FILE", "MIG_STRATEGY", "FAIL_ON", "NO_COLOR")
 SHARED = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a program has said."""
-
-    code: int
-    out: str
-    err: str
-
-
-def start(code: str, *arguments: str, stdin: str = "", **environ: str) -> Done:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(OURS)}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        check=False,
-        capture_output=True,
-        encoding="utf-8",
-        input=stdin,
-        env={**kept, "LC_ALL": "C.UTF-8", **environ},
-        timeout=LIMIT,
-    )
-    assert "Traceback" not in done.stderr
-    return Done(done.returncode, done.stdout, done.stderr)
-
-
-def gpu_node(*arguments: str, stdin: str = "", **environ: str) -> Done:
-    return start(RUN, *arguments, stdin=stdin, **environ)
 
 
 def test_the_documentation_and_the_manifests_of_the_project_are_well() -> None:
@@ -96,7 +61,7 @@ def test_the_error_of_the_plugin_is_that_of_validate(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("flags:\n  migStrategy: mxied\n")
 
-    plugin = start(
+    plugin = run_program(
         RUN_PLUGIN,
         f"--config-file={file}",
         "--simulate=dgx-a100",

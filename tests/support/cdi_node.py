@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from gpu_device_plugin.cdi.testing import FakeTree
+from support.commands import ENVIRON, RUN, Done, run_program
 
-RUN = "from gpu_device_plugin.programs.gpu_node import main; main()"
 VERSION = "535.183.06"
 """Of the driver of the simulated node ``t4x4``."""
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
@@ -25,21 +22,6 @@ NODES = {
     **{f"nvidia{number}": (195, number) for number in range(4)},
 }
 FILE = "k8s.device-plugin.nvidia.com-gpu.json"
-LIMIT = 30.0
-"""Seconds after which a command has hung."""
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command has said."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.err.splitlines()
 
 
 class Node:
@@ -58,11 +40,10 @@ class Node:
         for name in NODES:
             self.make_node(name)
         self.environ = {
-            **{k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "TERM"}},
+            **ENVIRON,
             "GPU_NODE_SIMULATE": "t4x4",
             "DRIVER_ROOT_CTR_PATH": str(self.root),
             "DEVICE_LIST_STRATEGY": "cdi-cri",
-            "LC_ALL": "C.UTF-8",
         }
 
     def make_node(self, name: str, number: tuple[int, int] | None = None) -> None:
@@ -76,16 +57,7 @@ class Node:
 
     def command(self, *arguments: str) -> Done:
         """Runs ``gpu-node cdi``; there never is a traceback."""
-        done = subprocess.run(
-            [sys.executable, "-c", RUN, "cdi", *arguments],
-            check=False,
-            capture_output=True,
-            encoding="utf-8",
-            env=self.environ,
-            timeout=LIMIT,
-        )
-        assert "Traceback" not in done.stderr
-        return Done(done.returncode, done.stdout, done.stderr)
+        return run_program(RUN, "cdi", *arguments, environ=self.environ)
 
     def generate(self, *arguments: str) -> Done:
         done = self.command("generate", "--output-dir", str(self.cdi), *arguments)

@@ -7,13 +7,13 @@ import os
 import random
 import signal
 import time
-from pathlib import Path
 
 import pytest
 from support.agents import NODE, NONE, AgentStage, agree, shared
 from support.apiserver import ApiServer
 from support.programs import ProgramProcess
 from support.serving import GPU
+from support.usage import usage
 
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 
@@ -91,14 +91,6 @@ async def settle(model: Model, kubelet: SimulatedKubelet) -> None:
     async with asyncio.timeout(LIMIT):
         while not model.is_true(kubelet):  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0.005)
-
-
-def usage(pid: int) -> tuple[int, int, int]:
-    """Open files, threads, and kilobytes of memory."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
-    files = len(os.listdir(f"/proc/{pid}/fd"))
-    return files, int(fields["Threads"]), int(fields["VmRSS"].split()[0])
 
 
 @pytest.mark.torture

@@ -6,12 +6,12 @@ import asyncio
 import os
 import random
 import time
-from pathlib import Path
 
 import pytest
 from support.apiserver import ApiServer
 from support.profiles import NODE, Stage
 from support.targets import counting
+from support.usage import usage
 
 CHANGES = 500
 LIMIT = 60.0
@@ -71,14 +71,6 @@ async def settle(model: Model, seconds: float = LIMIT) -> None:
     async with asyncio.timeout(seconds):
         while not model.is_true():  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0.002)
-
-
-def usage(pid: int) -> tuple[int, int, int]:
-    """Open files, threads, and kilobytes of memory."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
-    files = len(os.listdir(f"/proc/{pid}/fd"))
-    return files, int(fields["Threads"]), int(fields["VmRSS"].split()[0])
 
 
 @pytest.mark.torture

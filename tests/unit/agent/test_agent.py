@@ -11,7 +11,8 @@ from typing import Any
 
 from support.aio import run, until
 from support.configs import a_config
-from unit.agent.agent_parts import Choice, Place, node_of
+from support.outputs import Place
+from unit.agent.agent_parts import Choice, node_of
 
 from gpu_device_plugin.agent import agent as module
 from gpu_device_plugin.agent.agent import Agent, Following

@@ -13,7 +13,8 @@ from support.aio import run, until
 from support.configs import time_sliced
 from support.inventories import a_node
 from support.labels import gfd_config
-from unit.agent.agent_parts import Place, Told, node_of
+from support.outputs import Place
+from unit.agent.agent_parts import Told, node_of
 
 from gpu_device_plugin.agent import labeller as module
 from gpu_device_plugin.agent.labeller import Labeller, NodeReading

@@ -15,6 +15,7 @@ from support.aio import run, until
 from support.configs import time_sliced
 from support.inventories import a_gpu, cut_gpu
 from support.labels import facts_of, gfd_config
+from support.outputs import Place
 
 from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.config.durations import INFINITE
@@ -45,32 +46,6 @@ class Source:
         if self.problem is not None:
             raise self.problem
         return facts_of(self.gpus).node
-
-
-@dataclass
-class Place:
-    """An output that notes what it gets, and fails as told."""
-
-    place: str = "a place"
-    got: list[dict[str, str]] = field(default_factory=list)
-    failures: list[UserError] = field(default_factory=list)
-    events: list[str] = field(default_factory=list)
-
-    async def publish(self, labels: Mapping[str, str]) -> bool:
-        if self.failures:
-            raise self.failures.pop(0)
-        is_new = not self.got or self.got[-1] != labels
-        self.got.append(dict(labels))
-        return is_new
-
-    async def withdraw(self) -> None:
-        self.events.append("withdrawn")
-
-    async def close(self) -> None:
-        self.events.append("closed")
-
-    def last(self, key: str) -> str | None:
-        return self.got[-1].get(f"nvidia.com/{key}") if self.got else None
 
 
 class Waits:
