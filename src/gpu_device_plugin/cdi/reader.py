@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from gpu_device_plugin.cdi.model import (
@@ -20,33 +19,13 @@ from gpu_device_plugin.cdi.model import (
     NetDevice,
     Spec,
 )
-from gpu_device_plugin.cdi.notes import reason
 from gpu_device_plugin.cdi.validate import validate
 from gpu_device_plugin.errors import ConfigError
-
-MAX_SIZE = 64 << 20
-"""Bytes; the largest that the plugin writes has some hundred kilobytes."""
 
 _INT64 = range(-(1 << 63), 1 << 63)
 _UINT32 = range(1 << 32)
 
 _Item = TypeVar("_Item")
-
-
-def read_spec(path: str | Path) -> Spec:
-    """The specification in a ``.json`` or ``.yaml`` file.
-
-    Raises:
-        ConfigError: the file cannot be read or is not a valid specification.
-    """
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_SIZE + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {reason(error)}") from error
-    if len(data) > MAX_SIZE:
-        raise ConfigError(f"{path}: larger than {MAX_SIZE} bytes")
-    return parse_spec(data, str(path))
 
 
 def parse_spec(data: bytes, source: str) -> Spec:

@@ -289,3 +289,7 @@ class Config:
     def uses_cdi(self) -> bool:
         """Whether any strategy needs CDI specifications."""
         return any(s.is_cdi for s in self.device_list_strategies)
+
+    def names_by_index(self) -> bool:
+        """Whether containers are told of devices by index, and not by UUID."""
+        return self.flags.plugin.device_id_strategy == DeviceIdStrategy.INDEX

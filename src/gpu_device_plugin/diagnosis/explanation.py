@@ -9,7 +9,7 @@ from typing import Any
 
 from gpu_device_plugin.cdi.names import CdiClass, qualified_name
 from gpu_device_plugin.config.load import Loaded
-from gpu_device_plugin.config.model import Config, DeviceIdStrategy, SharingStrategy
+from gpu_device_plugin.config.model import Config, SharingStrategy
 from gpu_device_plugin.config.text import count
 from gpu_device_plugin.config.validate import validate_plugin
 from gpu_device_plugin.diagnosis.answers import (
@@ -227,11 +227,11 @@ def _sum(resource: Resource) -> str:
 
 
 def _cdi_names(config: Config, plan: Plan) -> Iterator[CdiName]:
-    by_index = config.flags.plugin.device_id_strategy == DeviceIdStrategy.INDEX
+    by_index = config.names_by_index()
     for resource in plan.resources:
         for device in resource.devices:
-            name = device.index if by_index else device.id
-            yield CdiName(_title(device), qualified_name(CdiClass.GPU, name))
+            name = qualified_name(CdiClass.GPU, device.name(by_index=by_index))
+            yield CdiName(_title(device), name)
 
 
 def _title(device: Device) -> str:

@@ -13,10 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpu_device_plugin.cdi.notes import reason
-from gpu_device_plugin.cdi.reader import MAX_SIZE
 from gpu_device_plugin.cdi.writer import DIRECTORY
 from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.errors import ConfigError
+
+MAX_SIZE = 64 << 20
+"""Bytes; the largest that the plugin writes has some hundred kilobytes."""
 
 DIRECTORIES = ("/etc/cdi", DIRECTORY)
 """Where runtimes look; what is found later takes precedence."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpu_device_plugin.cdi.generate import GeneratedSpecs, generate, missing_names
 from gpu_device_plugin.cdi.names import CdiClass, check_annotation_prefix
-from gpu_device_plugin.config.model import Config, DeviceIdStrategy, DeviceListStrategy
+from gpu_device_plugin.config.model import Config, DeviceListStrategy
 from gpu_device_plugin.config.validate import validate_plugin
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.roots import find_dev_root
@@ -78,7 +78,7 @@ def _with_cdi(config: Config) -> Config:
 
 
 def _names(config: Config, plan: Plan) -> Iterator[str]:
-    by_index = config.flags.plugin.device_id_strategy == DeviceIdStrategy.INDEX
+    by_index = config.names_by_index()
     for resource in plan.resources:
         for device in resource.devices:
-            yield device.index if by_index else device.id
+            yield device.name(by_index=by_index)

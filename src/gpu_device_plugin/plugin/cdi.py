@@ -144,9 +144,9 @@ def _report(specs: GeneratedSpecs) -> None:
 
 
 def _check_names(config: Config, specs: GeneratedSpecs, plan: Plan) -> None:
-    by_index = config.flags.plugin.device_id_strategy == Naming.INDEX
+    by_index = config.names_by_index()
     for resource in plan.resources:
-        names = [device.index if by_index else device.id for device in resource.devices]
+        names = [device.name(by_index=by_index) for device in resource.devices]
         for missing in missing_names(specs, names):
             log.error(
                 "CDI: no specification holds %s: containers that get it will not start resource=%s",

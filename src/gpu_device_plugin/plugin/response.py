@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gpu_device_plugin.config.model import Config, DeviceIdStrategy, DeviceListStrategy
+from gpu_device_plugin.config.model import Config, DeviceListStrategy
 from gpu_device_plugin.hardware.roots import join_root
 from gpu_device_plugin.imex import ImexChannel
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
@@ -68,7 +68,7 @@ class AllocationSettings:
         )
         return cls(
             strategies=config.device_list_strategies,
-            by_index=flags.plugin.device_id_strategy == DeviceIdStrategy.INDEX,
+            by_index=config.names_by_index(),
             pass_device_specs=bool(flags.plugin.pass_device_specs),
             dev_root=flags.nvidia_dev_root or "",
             features=tuple((name, "enabled") for name, on in features if on),
@@ -119,9 +119,7 @@ def make_response(
 
 def device_names(settings: AllocationSettings, devices: Sequence[Device]) -> tuple[str, ...]:
     """What the container runtime is told: each device once, in the order of the request."""
-    if settings.by_index:
-        return tuple(dict.fromkeys([device.index for device in devices]))
-    return tuple(dict.fromkeys([device.id for device in devices]))
+    return tuple(dict.fromkeys([device.name(by_index=settings.by_index) for device in devices]))
 
 
 def _add_device_nodes(

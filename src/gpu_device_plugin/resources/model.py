@@ -10,11 +10,16 @@ from gpu_device_plugin.config.model import SharingStrategy
 
 REPLICA_MARK = "::"
 """Stands between a device id and a replica number (k8s-device-plugin's annotated ids)."""
+REPLICA_DIGITS = 9
+"""No device has more replicas than a number of so many digits."""
 
 
-def base_id(device_id: str) -> str:
-    """The id without a replica number."""
-    return device_id.partition(REPLICA_MARK)[0]
+def split_id(device_id: str) -> tuple[str, int | None]:
+    """The id without its replica number, and that number; what is no number is part of the id."""
+    base, _, number = device_id.partition(REPLICA_MARK)
+    if number.isascii() and number.isdecimal() and len(number) <= REPLICA_DIGITS:
+        return base, int(number)
+    return device_id, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,10 @@ class Device:
     def is_replicated(self) -> bool:
         """Whether replicas are offered in its place."""
         return self.replicas > 0
+
+    def name(self, *, by_index: bool) -> str:
+        """What containers are told of it, and what CDI calls it."""
+        return self.index if by_index else self.id
 
     def ids(self) -> tuple[str, ...]:
         """All ids under which it can be asked for, in the order of their numbers."""

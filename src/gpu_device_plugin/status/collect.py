@@ -9,7 +9,7 @@ from gpu_device_plugin.inspection.topology.model import make_topology
 from gpu_device_plugin.plugin.ailment import Ailment, Severity
 from gpu_device_plugin.plugin.observation import Observation, ObservedResource
 from gpu_device_plugin.plugin.served import State
-from gpu_device_plugin.resources.model import REPLICA_MARK, Device, Resource
+from gpu_device_plugin.resources.model import Device, Resource
 from gpu_device_plugin.resources.xids import MEANINGS
 from gpu_device_plugin.status.model import (
     Configuration,
@@ -28,8 +28,6 @@ from gpu_device_plugin.status.settings import describe_configuration
 Holders = Mapping[tuple[str, str], Sequence[Holder]]
 """Who holds a device, by resource and id without replica number."""
 
-REPLICA_DIGITS = 9
-"""No device has more replicas than a number of so many digits."""
 
 SEVERITIES = {
     Severity.PROVISIONAL: "provisional",
@@ -257,11 +255,3 @@ def collect_configuration(seen: Observation, profile: str = "") -> Configuration
         reload=None if last is None else Reloading(last.time, last.error),
         problem=problem,
     )
-
-
-def split_id(device_id: str) -> tuple[str, int | None]:
-    """The id without its replica number, and that number; what is no number is part of the id."""
-    base, _, number = device_id.partition(REPLICA_MARK)
-    if number.isascii() and number.isdecimal() and len(number) <= REPLICA_DIGITS:
-        return base, int(number)
-    return device_id, None

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gpu_device_plugin.config.names import PREFIX
-from gpu_device_plugin.status.collect import Holders, is_offered, split_id
+from gpu_device_plugin.resources.model import split_id
+from gpu_device_plugin.status.collect import Holders, is_offered
 from gpu_device_plugin.status.model import FormerHolding, Hardware, Holder, ResourceStatus
 
 if TYPE_CHECKING:  # the gRPC library is for those who ask

@@ -14,12 +14,11 @@ from gpu_device_plugin import __version__
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.hardware.model import Gpu, Inventory
 from gpu_device_plugin.kubelet.podresources import ContainerDevices, Devices
-from gpu_device_plugin.resources.model import Device, Resource
+from gpu_device_plugin.resources.model import Device, Resource, split_id
 from gpu_device_plugin.status.collect import (
     Holders,
     describe_hardware,
     describe_resource,
-    split_id,
 )
 from gpu_device_plugin.status.holders import former_holdings, is_ours, make_holders
 from gpu_device_plugin.status.model import (

@@ -10,7 +10,7 @@ import pytest
 from gpu_device_plugin.cdi.generate import ClassResult, GeneratedSpecs
 from gpu_device_plugin.cdi.model import ContainerEdits, Device, DeviceNode, Spec
 from gpu_device_plugin.cdi.names import VENDOR, CdiClass
-from gpu_device_plugin.cdi.reader import read_spec
+from gpu_device_plugin.cdi.reader import parse_spec
 from gpu_device_plugin.cdi.writer import Action, file_name, write_spec, write_specs
 from gpu_device_plugin.errors import ConfigError
 
@@ -41,7 +41,7 @@ def test_the_directory_is_made_and_everybody_may_read(cdi: Path) -> None:
 
     assert [(o.path.name, o.action, o.reason) for o in done] == [(GPU_FILE, Action.WRITTEN, "")]
     assert stat.S_IMODE((cdi / GPU_FILE).stat().st_mode) == 0o644
-    assert read_spec(cdi / GPU_FILE) == spec_of()
+    assert parse_spec((cdi / GPU_FILE).read_bytes(), GPU_FILE) == spec_of()
     assert [p.name for p in cdi.iterdir()] == [GPU_FILE]
 
 
@@ -62,7 +62,7 @@ def test_a_reader_with_the_old_file_keeps_it(cdi: Path) -> None:
         write_specs(outcome(ClassResult(CdiClass.GPU, spec_of(name="b"))), str(cdi))
 
         assert json.load(old)["devices"][0]["name"] == "a"
-    assert read_spec(cdi / GPU_FILE).devices[0].name == "b"
+    assert parse_spec((cdi / GPU_FILE).read_bytes(), GPU_FILE).devices[0].name == "b"
 
 
 def test_stale_files_are_removed_with_the_reason(cdi: Path) -> None:

@@ -25,7 +25,7 @@ from gpu_device_plugin.config.model import (
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.hardware.model import Gpu, Inventory
 from gpu_device_plugin.resources.defaults import mig_resource_name, with_default_resources
-from gpu_device_plugin.resources.model import Plan, base_id
+from gpu_device_plugin.resources.model import Plan, split_id
 from gpu_device_plugin.resources.plan import make_plan
 
 GPU = "nvidia.com/gpu"
@@ -79,7 +79,7 @@ def offered(plan: Plan) -> dict[str, tuple[str, int]]:
     """Resource and replicas of each device; a device that is offered twice fails the test."""
     found = {}
     for resource in plan.resources:
-        counts = Counter(map(base_id, resource.ids()))
+        counts = Counter(split_id(i)[0] for i in resource.ids())
         for device in resource.devices:
             assert device.id not in found
             assert counts[device.id] == (device.replicas or 1)

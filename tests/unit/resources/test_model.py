@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_device_plugin.errors import RequestError
-from gpu_device_plugin.resources.model import Device, Plan, Resource, base_id
+from gpu_device_plugin.resources.model import Device, Plan, Resource, split_id
 from gpu_device_plugin.resources.requests import requested_devices
 
 WHOLE = Device(id="GPU-a", index="0", gpu_uuid="GPU-a")
@@ -90,7 +90,7 @@ def test_names_and_sizes():
     assert len(list(resource.ids())) == 13
     assert resource.is_plain_gpus
     assert Plan((resource,)).names() == ("nvidia.com/gpu.shared",)
-    assert base_id("GPU-b::3") == "GPU-b"
+    assert split_id("GPU-b::3") == ("GPU-b", 3)
     assert not Resource("r", (WHOLE,), is_discrete=False).is_plain_gpus
 
 

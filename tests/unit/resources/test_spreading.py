@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpu_device_plugin.config.model import AllocationPolicy
 from gpu_device_plugin.errors import RequestError
-from gpu_device_plugin.resources.model import Device, Resource, base_id
+from gpu_device_plugin.resources.model import Device, Resource, split_id
 from gpu_device_plugin.resources.spreading import prefer_replicas
 
 DISTRIBUTED, PACKED = AllocationPolicy.DISTRIBUTED, AllocationPolicy.PACKED
@@ -26,7 +26,7 @@ def shared(**replicas: int) -> Resource:
 
 
 def per_gpu(ids: list[str]) -> dict[str, int]:
-    return dict(Counter(base_id(i) for i in ids))
+    return dict(Counter(split_id(i)[0] for i in ids))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_every_pick_is_the_one_that_the_greedy_rule_makes(replicas, data):
     available = data.draw(st.lists(st.sampled_from(ids), unique=True, min_size=1))
     size = data.draw(st.integers(1, len(available)))
     policy = data.draw(st.sampled_from(list(AllocationPolicy)))
-    free = Counter(base_id(i) for i in available)
+    free = Counter(split_id(i)[0] for i in available)
     taken = {name: replicas[name] - free[name] for name in replicas}
     picked = Counter[str]()
     sign = 1 if policy is DISTRIBUTED else -1

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_device_plugin.kubelet.podresources import ContainerDevices
-from gpu_device_plugin.resources.model import Device, Resource
-from gpu_device_plugin.status.collect import describe_resource, split_id
+from gpu_device_plugin.resources.model import Device, Resource, split_id
+from gpu_device_plugin.status.collect import describe_resource
 from gpu_device_plugin.status.holders import former_holdings, is_ours, make_holders
 from gpu_device_plugin.status.model import (
     FormerHolding,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.hardware.model import Inventory
+from gpu_device_plugin.resources.model import split_id
 from gpu_device_plugin.simulation.admission import AdmissionError
 from gpu_device_plugin.simulation.demo.stage import Scene
 from gpu_device_plugin.simulation.demo.theatre import LIMIT, StoryError, Theatre, require
@@ -126,7 +127,7 @@ async def notebooks(house: Theatre) -> None:
         await house.admit(f"nb-{number}", SHARED, 1)
         await house.pause(0.15)
     view = house.kubelet.view()
-    held = [d.id.partition("::")[0] for d in view.resource(SHARED).devices if d.pod]
+    held = [split_id(d.id)[0] for d in view.resource(SHARED).devices if d.pod]
     counts = sorted(held.count(gpu.uuid) for gpu in house.inventory.gpus)
     require(f"{NOTEBOOKS} replicas spread evenly, not {counts}", counts == [1] * 6 + [2] * 2)
 
@@ -138,7 +139,7 @@ async def lost_gpu(house: Theatre) -> None:
         "all replicas of the GPU are unhealthy",
         lambda v: v.resource(SHARED).allocatable == 7 * REPLICAS,
     )
-    sick = {d.id.partition("::")[0] for d in view.resource(SHARED).devices if not d.is_healthy}
+    sick = {split_id(d.id)[0] for d in view.resource(SHARED).devices if not d.is_healthy}
     require(f"they are those of GPU {LOST}", sick == {house.inventory.gpus[LOST].uuid})
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from gpu_device_plugin.hardware.model import Gpu
+from gpu_device_plugin.resources.model import split_id
 from gpu_device_plugin.simulation.demo.stage import LogLine, Picture, Side, Tone
 from gpu_device_plugin.simulation.demo.text import (
     Align,
@@ -127,7 +128,7 @@ def _states(picture: Picture) -> list[_GpuState]:
     connected = set[str]()
     for resource in picture.node.resources.values():
         for device in resource.devices:
-            uuid = device.id.partition("::")[0]
+            uuid = split_id(device.id)[0]
             devices.setdefault(uuid, []).append(device)
             if resource.is_connected:
                 connected.add(uuid)
