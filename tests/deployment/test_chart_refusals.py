@@ -297,8 +297,10 @@ AGENT_POD = "daemonset/nvdp-gpu-device-plugin-agent -c gpu-node-agent-ctr"
                 "metrics.token.secretName=b",
             ],
             [
-                "gpu-node status --address https://127.0.0.1:9440 --insecure "
-                "--token-file /metrics-token/token kubectl",
+                (
+                    "gpu-node status --address https://127.0.0.1:9440 --insecure "
+                    "--token-file /metrics-token/token kubectl"
+                ),
                 "at https://localhost:9440/ while this runs (any user, with the token as the",
                 "port-forward daemonset/nvdp-gpu-device-plugin-agent 9440",
             ],
