@@ -195,10 +195,13 @@ def test_a_service_monitor_finds_its_service_and_may_scrape_it() -> None:
 
 
 def test_a_plain_service_monitor_says_no_more_than_needed() -> None:
-    values = {"enabled": True, "serviceMonitor": {"enabled": True}}
+    values: dict[str, Any] = {"enabled": True, "serviceMonitor": {"enabled": True}}
     monitor = render({"metrics": values}).get("ServiceMonitor", f"{NAME}-metrics")
 
     assert set(monitor["spec"]["endpoints"][0]) == {"port", "path", "interval", "relabelings"}
+    values["serviceMonitor"] = {"enabled": True, "interval": ""}
+    monitor = render({"metrics": values}).get("ServiceMonitor", f"{NAME}-metrics")
+    assert "interval" not in monitor["spec"]["endpoints"][0]
 
 
 @pytest.mark.parametrize("component", PORTS)

@@ -203,6 +203,24 @@ def test_the_schema_names_the_place(values: dict[str, Any], place: str) -> None:
     assert f"at '{place}'" in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("values", "place", "missing"),
+    [
+        ({"agent": None}, "", "agent"),
+        ({"probes": None, "gfd": {"enabled": True}}, "", "probes"),
+        ({"metrics": {"dashboard": None}}, "/metrics", "dashboard"),
+    ],
+)
+def test_values_that_an_older_release_lacks_are_named(
+    values: dict[str, Any], place: str, missing: str
+) -> None:
+    """As after ``helm upgrade --reuse-values``, which brings no defaults of a newer chart."""
+    with pytest.raises(RefusedError) as refused:
+        render(values)
+
+    assert f"at '{place}': missing property '{missing}'" in str(refused.value)
+
+
 def test_schema_and_values_name_the_same() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
