@@ -28,8 +28,25 @@ READERS = (
 )
 """The programs that read a configuration."""
 
+OFFERING = frozenset({Program.DEVICE_PLUGIN, Program.AGENT})
+"""The programs that offer devices to the kubelet."""
+
 SOMEWHERE = {"MPS_ROOT": "/run/nvidia/mps", "NODE_NAME": "node"}
 """Variables that the programs get from their pods, which are not known here."""
+
+_LABELLER, _MANAGER = Program.GPU_FEATURE_DISCOVERY, Program.CONFIG_MANAGER
+
+
+def publishes_labels(parsed: Parsed) -> bool:
+    """Whether a program labels the node."""
+    is_agent = parsed.program is Program.AGENT
+    return parsed.flag("publish-labels") if is_agent else parsed.program is _LABELLER
+
+
+def follows_label(parsed: Parsed) -> bool:
+    """Whether a label of the node chooses the configuration of a program, or for others."""
+    is_agent = parsed.program is Program.AGENT
+    return bool(parsed.text("config-file-srcdir")) if is_agent else parsed.program is _MANAGER
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +141,12 @@ def semantic_errors(parsed: Parsed, config: Config, origins: Origins) -> Iterato
     match parsed.program:
         case Program.DEVICE_PLUGIN:
             yield from problems_for_plugin(config, lambda: True, origins)
+        case Program.AGENT:
+            yield from problems_for_plugin(config, lambda: True, origins)
+            if parsed.flag("publish-labels"):
+                # An option that both have is told of once.
+                flags = replace(config.flags, device_discovery_strategy=None)
+                yield from problems_for_labels(replace(config, flags=flags), parsed, origins)
         case Program.GPU_FEATURE_DISCOVERY:
             yield from problems_for_labels(config, parsed, origins)
             yield from _mig_strategy(config, origins)

@@ -92,7 +92,11 @@ def _report(arguments: Sequence[str], environ: Mapping[str, str]) -> Report:
     from gpu_device_plugin.config.grammar import parse  # noqa: PLC0415 - heavy, as all here
     from gpu_device_plugin.config.options import Program  # noqa: PLC0415
     from gpu_device_plugin.programs.common import load_with_origins  # noqa: PLC0415
+    from gpu_device_plugin.programs.gpu_node_agent_file import (  # noqa: PLC0415
+        with_file_of_agent,
+    )
 
+    arguments = with_file_of_agent(arguments, environ)
     parsed = parse(Program.GPU_FEATURE_DISCOVERY, arguments, environ)
     return report_of(parsed, load_with_origins(parsed))
 

@@ -73,12 +73,16 @@ def _remote(
 def _local(given: argparse.Namespace, environ: Mapping[str, str]) -> LookSource:
     from gpu_device_plugin.config.load import load  # noqa: PLC0415 - heavy, as all here
     from gpu_device_plugin.programs.device_plugin import open_backend  # noqa: PLC0415
+    from gpu_device_plugin.programs.gpu_node_agent_file import (  # noqa: PLC0415
+        with_file_of_agent,
+    )
     from gpu_device_plugin.programs.gpu_node_cdi_options import (  # noqa: PLC0415
         parse_options_of_plugin,
     )
     from gpu_device_plugin.status.local_source import LocalSource  # noqa: PLC0415
 
-    parsed = parse_options_of_plugin(given.for_plugin or (), environ)
+    arguments = with_file_of_agent(given.for_plugin or (), environ)
+    parsed = parse_options_of_plugin(arguments, environ)
     return LocalSource(
         load_config=lambda: load(parsed),
         open_backend=lambda config: open_backend(parsed, config),
