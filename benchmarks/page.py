@@ -33,7 +33,7 @@ from gpu_device_plugin.status.model import (
     ResourceStatus,
     Setting,
 )
-from gpu_device_plugin.status.page import render_page
+from gpu_device_plugin.status.page.page import render_page
 
 GOAL_MS, GOAL_KB = 20.0, 50.0
 GPUS, REPLICAS = 8, 100

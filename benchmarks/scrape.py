@@ -24,7 +24,7 @@ from gpu_device_plugin.plugin.cdi_settings import CdiSettings
 from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
 from gpu_device_plugin.plugin.node import NodeReader
 from gpu_device_plugin.plugin.supervisor import Supervisor
-from gpu_device_plugin.status.metrics import Metrics, Part
+from gpu_device_plugin.status.metrics.metrics import Metrics, Part
 from gpu_device_plugin.status.reporter import Reporter
 
 LIMIT_MS = 5.0
@@ -40,7 +40,7 @@ import gpu_device_plugin.plugin.supervisor, gpu_device_plugin.programs.device_pl
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4
 before = resident()
-import gpu_device_plugin.status.metrics
+import gpu_device_plugin.status.metrics.metrics
 print(resident() - before)
 """
 

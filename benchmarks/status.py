@@ -38,9 +38,9 @@ from gpu_device_plugin.plugin.supervisor import Supervisor  # noqa: E402
 from gpu_device_plugin.status import endpoints  # noqa: E402
 from gpu_device_plugin.status.collect import Holders  # noqa: E402
 from gpu_device_plugin.status.endpoints import Page, make_routes  # noqa: E402
-from gpu_device_plugin.status.metrics import PARTS, Metrics  # noqa: E402
+from gpu_device_plugin.status.metrics.metrics import PARTS, Metrics  # noqa: E402
 from gpu_device_plugin.status.model import Holder, Pods  # noqa: E402
-from gpu_device_plugin.status.page import CONTENT_SECURITY_POLICY, render_page  # noqa: E402
+from gpu_device_plugin.status.page.page import CONTENT_SECURITY_POLICY, render_page  # noqa: E402
 from gpu_device_plugin.status.reporter import Reporter  # noqa: E402
 from gpu_device_plugin.web.address import Address  # noqa: E402
 from gpu_device_plugin.web.messages import Response, Route  # noqa: E402

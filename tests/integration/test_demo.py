@@ -23,9 +23,10 @@ from pathlib import Path
 import pytest
 
 from gpu_device_plugin.programs import gpu_node
-from gpu_device_plugin.simulation import demo_process, demo_script, demo_theatre
-from gpu_device_plugin.simulation.demo import run_demo
-from gpu_device_plugin.simulation.demo_script import ACTS
+from gpu_device_plugin.simulation.demo import process as plugin_process
+from gpu_device_plugin.simulation.demo import script, theatre
+from gpu_device_plugin.simulation.demo.demo import run_demo
+from gpu_device_plugin.simulation.demo.script import ACTS
 
 COMMAND = [sys.executable, "-c", "from gpu_device_plugin.programs.gpu_node import main; main()"]
 TAKE_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
@@ -47,10 +48,10 @@ def directory() -> Iterator[Path]:
 def processes_of(directory: str) -> list[str]:
     """The processes that work there, by their environment."""
     found = list[str]()
-    for process in Path("/proc").glob("[0-9]*"):
+    for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if f"TMPDIR={directory}".encode() in (process / "environ").read_bytes().split(b"\0"):
-                found.append(process.name)
+            if f"TMPDIR={directory}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(folder.name)
     return found
 
 
@@ -181,7 +182,7 @@ def test_a_reader_that_goes_away_does_not_matter(directory: Path) -> None:
 def test_a_plugin_that_ends_fails_the_story(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo_process, "PROGRAM", "raise SystemExit(3)")
+    monkeypatch.setattr(plugin_process, "PROGRAM", "raise SystemExit(3)")
     out = io.StringIO()
 
     assert run_demo(stream=out) == 1
@@ -194,8 +195,8 @@ def test_a_plugin_that_ends_fails_the_story(
 def test_what_does_not_come_out_fails_the_story(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo_script, "REPLICAS", 3)
-    monkeypatch.setattr(demo_theatre, "LIMIT", 3.0)
+    monkeypatch.setattr(script, "REPLICAS", 3)
+    monkeypatch.setattr(theatre, "LIMIT", 3.0)
 
     assert run_demo(stream=io.StringIO()) == 1
     assert "act 5, 'Sharing is switched on': 24 replicas instead of 8 GPUs: not within" in (

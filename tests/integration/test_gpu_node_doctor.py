@@ -183,10 +183,10 @@ def test_options_that_make_no_sense_end_with_2(arguments: list[str], text: str) 
 def test_on_a_terminal_there_are_colours_and_progress() -> None:
     leader, follower = pty.openpty()
     code = (
-        "import time; from gpu_device_plugin.diagnosis import doctor_run, doctor_config;"
-        "doctor_run.PATIENCE_SECONDS = 0.05;"
-        "load = doctor_config.validate_plugin;"
-        "doctor_config.validate_plugin = lambda *a: (time.sleep(0.5), load(*a));"
+        "import time; from gpu_device_plugin.diagnosis.doctor import run, config;"
+        "run.PATIENCE_SECONDS = 0.05;"
+        "load = config.validate_plugin;"
+        "config.validate_plugin = lambda *a: (time.sleep(0.5), load(*a));"
         "from gpu_device_plugin.programs.gpu_node import main; main()"
     )
     with subprocess.Popen(

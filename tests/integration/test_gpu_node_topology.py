@@ -87,7 +87,7 @@ def test_a_matrix():
 def test_a_picture_in_a_file(tmp_path):
     file = tmp_path / "node.svg"
 
-    done = topology("--simulate", "dgx-2", "--size", "4", "--output", file)
+    done = topology("--simulate", "dgx-2", "--size", "4", "--file", file)
 
     assert (done.code, done.out, done.err) == (0, "", "")
     root = ET.parse(file).getroot()
@@ -98,7 +98,7 @@ def test_a_picture_in_a_file(tmp_path):
 def test_the_format_decides_and_not_the_name_of_the_file(tmp_path):
     file = tmp_path / "node.json"
 
-    topology("--simulate", "t4x4", "--output", file, "-o", "matrix")
+    topology("--simulate", "t4x4", "--file", file, "-o", "matrix")
 
     assert file.read_text().split()[0] == "GPU0"
 
@@ -199,7 +199,7 @@ def test_links_come_through_nvml(tmp_path):
         (["--simulate=t4x4", "--size=1", "--available=4"], 1, "no GPU 4 (it has 0-3)"),
         (["--simulate=no-driver"], 1, "Driver Not Loaded"),
         (["--simulate=nowhere"], 1, "there is no simulated node 'nowhere'"),
-        (["--simulate=t4x4", "--output=/nowhere/x.svg"], 1, "/nowhere/x.svg: cannot be written"),
+        (["--simulate=t4x4", "--file=/nowhere/x.svg"], 1, "/nowhere/x.svg: cannot be written"),
         (["--simulate=t4x4", "--required=1"], 2, "say nothing without --size"),
         (["--size=0"], 2, "'0' is not a number from 1 to 64"),
         (["--size=1", "--available=a"], 2, '"a" is none of indices'),

@@ -205,8 +205,8 @@ def test_an_address_that_is_none_ends_every_program_with_one_line(tmp_path, modu
 OPTIONAL = (
     "gpu_device_plugin.web",
     "gpu_device_plugin.status.endpoints",
-    "gpu_device_plugin.status.metrics",
-    "gpu_device_plugin.status.page",
+    "gpu_device_plugin.status.metrics.metrics",
+    "gpu_device_plugin.status.page.page",
     "gpu_device_plugin.status.pod_watch",
     "gpu_device_plugin.status.reporter",
     "prometheus_client",

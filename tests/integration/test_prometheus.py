@@ -36,8 +36,8 @@ from support.web import fetch, server
 
 from gpu_device_plugin.hardware.model import UnreadableGpu
 from gpu_device_plugin.plugin.ailment import Severity
-from gpu_device_plugin.plugin.health import WatchState
 from gpu_device_plugin.plugin.served import State
+from gpu_device_plugin.plugin.watch_state import WatchState
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 from gpu_device_plugin.simulation.pods import PodSpec
 from gpu_device_plugin.status.model import Check, MpsStatus, Pods

@@ -39,7 +39,7 @@ NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])
 LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 
 
-class Refusal(Exception):  # noqa: N818
+class Refusal(Exception):
     """An answer other than success."""
 
     def __init__(self, code: int, message: str, reason: str = "") -> None:

@@ -11,10 +11,10 @@ from gpu_device_plugin.cdi.testing import FakeTree
 from gpu_device_plugin.config.grammar import parse
 from gpu_device_plugin.config.load import load
 from gpu_device_plugin.config.option import Program
-from gpu_device_plugin.diagnosis.doctor_catalogue import CHECKS
-from gpu_device_plugin.diagnosis.doctor_edges import Space
-from gpu_device_plugin.diagnosis.doctor_host import Edges, Host
-from gpu_device_plugin.diagnosis.doctor_model import Outcome, Verdict
+from gpu_device_plugin.diagnosis.doctor.catalogue import CHECKS
+from gpu_device_plugin.diagnosis.doctor.edges import Space
+from gpu_device_plugin.diagnosis.doctor.host import Edges, Host
+from gpu_device_plugin.diagnosis.doctor.model import Outcome, Verdict
 from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.nvml_facts import NvmlFacts, NvmlGpu

@@ -20,7 +20,7 @@ LIMIT = 120.0
 """Seconds for each of apt's steps."""
 
 
-class NotToBeHad(Exception):  # noqa: N818
+class NotToBeHad(Exception):
     """Why the genuine program is not here."""
 
 

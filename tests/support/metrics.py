@@ -10,14 +10,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.hardware.model import Inventory, Links
 from gpu_device_plugin.plugin.ailment import Ailment, Severity
-from gpu_device_plugin.plugin.health import WatchState
 from gpu_device_plugin.plugin.node import Node
 from gpu_device_plugin.plugin.observation import Observation, ObservedResource, Reload
 from gpu_device_plugin.plugin.response import AllocationSettings
 from gpu_device_plugin.plugin.served import State
+from gpu_device_plugin.plugin.watch_state import WatchState
 from gpu_device_plugin.resources.model import Device, Plan, Resource
 from gpu_device_plugin.status.collect import Holders
-from gpu_device_plugin.status.metrics import Metrics, Part
+from gpu_device_plugin.status.metrics.metrics import Metrics, Part
 from gpu_device_plugin.status.model import Configuration, MpsStatus, Pods
 from gpu_device_plugin.status.reporter import Reporter
 from gpu_device_plugin.telemetry import HealthChanged, Turn

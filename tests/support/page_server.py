@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from gpu_device_plugin.status.model import NodeStatus
-from gpu_device_plugin.status.page import CONTENT_SECURITY_POLICY, render_page
+from gpu_device_plugin.status.page.page import CONTENT_SECURITY_POLICY, render_page
 
 
 @dataclass

@@ -13,17 +13,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.errors import InitError, UserError
 from gpu_device_plugin.hardware.described import facts_of
 from gpu_device_plugin.hardware.node_facts import NodeFacts, NodeSource
-from gpu_device_plugin.kube.backoff import Backoff
 from gpu_device_plugin.kube.errors import ApiError
 from gpu_device_plugin.labels.compute import make_labels
 from gpu_device_plugin.labels.model import Labels
 from gpu_device_plugin.labels.output import Output
 from gpu_device_plugin.labels.reports import Reports
-from gpu_device_plugin.labels.service import Wait, Work, problems_of, wait_for
+from gpu_device_plugin.labels.service import Wait, problems_of, wait_for
+from gpu_device_plugin.labels.work import Work
 from gpu_device_plugin.plugin.node import Node
 from gpu_device_plugin.status.model import Labelling
 from gpu_device_plugin.telemetry import Labelled, Listener, Outcome, nobody

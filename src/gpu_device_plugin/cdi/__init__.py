@@ -1,4 +1,4 @@
-"""L3: CDI specifications (Container Device Interface) for what `Allocate` hands out.
+"""CDI specifications (Container Device Interface) for what `Allocate` hands out.
 
 `generate.generate` turns options, the inventory and the driver's files into specifications,
 `writer.write_specs` puts them where container runtimes look, `names` makes the names and the

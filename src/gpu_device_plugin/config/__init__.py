@@ -1,1 +1,1 @@
-"""L5: options, configuration files and their precedence."""
+"""Options, configuration files and their precedence."""

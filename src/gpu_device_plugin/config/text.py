@@ -29,6 +29,11 @@ def choices(words: Iterable[str], last: str = " or ") -> str:
     return f"{', '.join(others)}{last}{end}" if others else end
 
 
+def count(number: int, noun: str) -> str:
+    """``1 error``, ``2 errors``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def closest(word: str, known: Iterable[str]) -> str:
     """The known word that was probably meant; empty if none is near."""
     folded = {fold(name): name for name in known}

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from gpu_device_plugin.config.text import one_line
+from gpu_device_plugin.console.screen import Colours, Screen
 from gpu_device_plugin.diagnosis.answers import Answer
 from gpu_device_plugin.diagnosis.comparison import Change, Difference
 from gpu_device_plugin.diagnosis.explanation import Explained, Explanation
 from gpu_device_plugin.diagnosis.offers import Offered
 from gpu_device_plugin.inspection.labels_text import table_lines
-from gpu_device_plugin.inspection.text import Colours
-from gpu_device_plugin.inspection.topology_matrix import Screen
 
 _INDENT = "    "
 

@@ -10,6 +10,7 @@ from typing import Any
 from gpu_device_plugin.cdi.names import CdiClass, qualified_name
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import Config, DeviceIdStrategy, SharingStrategy
+from gpu_device_plugin.config.text import count
 from gpu_device_plugin.config.validate import validate_plugin
 from gpu_device_plugin.diagnosis.answers import (
     ID_STRATEGY,
@@ -217,11 +218,10 @@ def _sum(resource: Resource) -> str:
     """``8 GPUs x 4 replicas``, with a term for each number of replicas."""
     groups = Counter((device.is_mig, device.replicas) for device in resource.devices)
     terms = []
-    for (is_mig, replicas), count in groups.items():
-        word = ("MIG device" if is_mig else "GPU") + ("" if count == 1 else "s")
-        term = f"{count} {word}"
+    for (is_mig, replicas), number in groups.items():
+        term = count(number, "MIG device" if is_mig else "GPU")
         if replicas:
-            term += f" x {replicas} replica{'' if replicas == 1 else 's'}"
+            term += f" x {count(replicas, 'replica')}"
         terms.append(term)
     return " + ".join(terms)
 

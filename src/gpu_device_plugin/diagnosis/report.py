@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from gpu_device_plugin.config.text import count
+from gpu_device_plugin.console.data import DATA_FORMS, data_text
+from gpu_device_plugin.console.screen import Colours
 from gpu_device_plugin.diagnosis.findings import Finding, Severity
 from gpu_device_plugin.diagnosis.validate import Result
-from gpu_device_plugin.inspection.text import Colours
 
 FORMATS = ("text", "json", "yaml", "github")
 
 
 def render(result: Result, form: str, colours: Colours, *, strict: bool) -> str:
     """The result in one of `FORMATS`."""
-    match form:
-        case "json":
-            return json.dumps(to_dict(result, strict=strict), indent=2, ensure_ascii=False) + "\n"
-        case "yaml":
-            import yaml  # noqa: PLC0415 - for this format only
-
-            data = to_dict(result, strict=strict)
-            text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
-            return text
-        case "github":
-            lines = [github_line(finding) for finding in result.findings]
-        case _:
-            lines = [text_line(finding, colours) for finding in result.findings]
+    if form in DATA_FORMS:
+        return data_text(to_dict(result, strict=strict), form)
+    if form == "github":
+        lines = [github_line(finding) for finding in result.findings]
+    else:
+        lines = [text_line(finding, colours) for finding in result.findings]
     return "".join(f"{line}\n" for line in [*lines, summary(result)])
 
 
@@ -46,15 +40,11 @@ def summary(result: Result) -> str:
         "warning": result.count(Severity.WARNING),
         "note": result.count(Severity.NOTE),
     }
-    found = ", ".join(_counted(n, word) for word, n in severities.items() if n) or "no problems"
-    looked = f"{_counted(result.configurations, 'configuration')}"
+    found = ", ".join(count(n, word) for word, n in severities.items() if n) or "no problems"
+    looked = f"{count(result.configurations, 'configuration')}"
     if result.containers:
-        looked += f" and {_counted(result.containers, 'container')}"
-    return f"{found} in {looked} ({_counted(result.files, 'file')})"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+        looked += f" and {count(result.containers, 'container')}"
+    return f"{found} in {looked} ({count(result.files, 'file')})"
 
 
 def to_dict(result: Result, *, strict: bool) -> dict[str, Any]:

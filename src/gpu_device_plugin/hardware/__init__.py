@@ -1,1 +1,1 @@
-"""L4: what GPUs the node has, read once into an immutable inventory."""
+"""What GPUs the node has, read once into an immutable inventory."""

@@ -157,17 +157,17 @@ class TegraBackend:
         except InitError:
             return Inventory(platform=Platform.TEGRA)
 
-    def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:  # noqa: ARG002
+    def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:  # noqa: ARG002 - there are none
         """There is one GPU."""
         return Links()
 
-    async def health_events(self, inventory: Inventory) -> AsyncGenerator[HealthEvent, None]:  # noqa: ARG002
+    async def health_events(self, inventory: Inventory) -> AsyncGenerator[HealthEvent, None]:  # noqa: ARG002 - as above
         """There are none."""
         nothing: tuple[HealthEvent, ...] = ()
         for event in nothing:
             yield event
 
-    def problem_of(self, gpu: Gpu) -> str:  # noqa: ARG002
+    def problem_of(self, gpu: Gpu) -> str:  # noqa: ARG002 - as above
         """Nothing is ever known against it."""
         return ""
 

@@ -114,7 +114,7 @@ def _identity(handle: Any, index: int, platform: Platform) -> tuple[str, int]:
     return uuid, _needed("minor number", pynvml.nvmlDeviceGetMinorNumber, handle)
 
 
-class _Unreadable(Exception):  # noqa: N818 - what the GPU is
+class _Unreadable(Exception):
     """What of a GPU could not be asked, and why."""
 
 

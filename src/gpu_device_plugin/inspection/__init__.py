@@ -1,9 +1,8 @@
-"""L2: looks at what a node has and would have: the logic behind ``gpu-node``.
+"""Looks at what a node has and would have: the logic behind ``gpu-node``.
 
 For CDI: `preview` makes the specifications that the plugin would write, `check` finds what is
 wrong with specification files, `catalogue` lists their devices as container runtimes see them,
-`difference` compares two specifications. For the topology: `topology_read` surveys the node,
-`topology_choice` asks for the set that the plugin prefers, `topology_text`, `topology_matrix`,
-`topology_data` and `topology_svg` show both. For labels: `labels_report` tells where each is from,
-`labels_text` shows it. Nothing here writes to a terminal.
+`difference` compares two specifications. For labels: `labels_report` tells where each is from,
+`labels_text` shows it. `topology` and `completion` are packages of their own. Nothing here writes
+to a terminal.
 """

@@ -11,7 +11,7 @@ from gpu_device_plugin.config.model import Config, GfdFlags
 from gpu_device_plugin.config.options import PROGRAMS, Program
 from gpu_device_plugin.config.validate import Origins, validate_mig_strategy
 from gpu_device_plugin.hardware.model import Platform
-from gpu_device_plugin.inspection.topology_select import ranges
+from gpu_device_plugin.inspection.topology.select import ranges
 from gpu_device_plugin.labels import keys, mig
 from gpu_device_plugin.labels.catalog import PROFILE, Description, describe
 from gpu_device_plugin.labels.compute import LABELERS, make_labels

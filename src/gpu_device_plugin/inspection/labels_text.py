@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator
 
 from gpu_device_plugin.config.text import one_line
+from gpu_device_plugin.console.data import DATA_FORMS, data_text
+from gpu_device_plugin.console.screen import Screen
 from gpu_device_plugin.inspection.labels_report import Report
-from gpu_device_plugin.inspection.topology_matrix import Screen
 from gpu_device_plugin.labels.keys import PREFIX
 from gpu_device_plugin.labels.output import render as render_file
 
@@ -21,18 +21,11 @@ _NARROWEST = 40
 
 def render(report: Report, form: str, where: Screen) -> str:
     """The report as ``json``, ``yaml``, ``text`` (the file), or as a table for a terminal."""
-    match form:
-        case "json":
-            return json.dumps(report.to_dict(), indent=2, ensure_ascii=False) + "\n"
-        case "yaml":
-            import yaml  # noqa: PLC0415 - for this format only
-
-            text: str = yaml.safe_dump(report.to_dict(), sort_keys=False, allow_unicode=True)
-            return text
-        case "text":
-            return render_file(report.published)
-        case _:
-            return "".join(f"{line}\n" for line in table_lines(report, where))
+    if form in DATA_FORMS:
+        return data_text(report.to_dict(), form)
+    if form == "text":
+        return render_file(report.published)
+    return "".join(f"{line}\n" for line in table_lines(report, where))
 
 
 def table_lines(report: Report, where: Screen) -> Iterator[str]:

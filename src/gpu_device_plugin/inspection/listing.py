@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,17 +27,6 @@ class Listing:
             "devices": [entry.to_dict() for entry in self.entries],
             "problems": list(self.problems),
         }
-
-    def to_json(self) -> str:
-        """The text of a JSON file."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
-
-    def to_yaml(self) -> str:
-        """The text of a YAML file."""
-        import yaml  # noqa: PLC0415 - for this format only
-
-        text: str = yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
-        return text
 
 
 def make_listing(directories: Sequence[str]) -> Listing:

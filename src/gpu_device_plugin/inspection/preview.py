@@ -14,9 +14,8 @@ from gpu_device_plugin.hardware.roots import find_dev_root
 from gpu_device_plugin.imex import find_channels
 from gpu_device_plugin.plugin.cdi import cdi_options
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings
-from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.model import Plan
-from gpu_device_plugin.resources.plan import make_plan
+from gpu_device_plugin.resources.plan import plan_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def make_preview(config: Config, settings: CdiSettings, backend: Backend) -> Pre
     inventory = backend.read()
     dev_root = find_dev_root(config.flags.plugin.container_driver_root or "/")
     channels = find_channels(config.imex.channel_ids, dev_root, required=config.imex.required)
-    plan = make_plan(with_default_resources(config, inventory), inventory)
+    plan = plan_node(config, inventory)
     check_annotation_prefix(config.flags.plugin.cdi_annotation_prefix or "")
     specs = generate(cdi_options(config, settings, inventory, channels), inventory)
     return Preview(specs, tuple(missing_names(specs, _names(config, plan))), unused)

@@ -3,51 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TextIO
+from collections.abc import Iterable, Iterator, Sequence
 
-from gpu_device_plugin.config.text import one_line
+from gpu_device_plugin.config.text import count, one_line
+from gpu_device_plugin.console.screen import Colours
 from gpu_device_plugin.inspection.catalogue import Entry, State
 from gpu_device_plugin.inspection.check import Checked
 from gpu_device_plugin.inspection.difference import Hunk, Sign
 from gpu_device_plugin.inspection.findings import Finding, Severity
 
 _GAP = "  "
-
-
-@dataclass(frozen=True, slots=True)
-class Colours:
-    """What makes text stand out; all empty where nothing is to be coloured."""
-
-    red: str = ""
-    green: str = ""
-    yellow: str = ""
-    cyan: str = ""
-    bold: str = ""
-    end: str = ""
-
-    def paint(self, colour: str, text: str) -> str:
-        """The text in a colour."""
-        return f"{colour}{text}{self.end}" if colour else text
-
-
-PLAIN = Colours()
-ANSI = Colours(
-    red="\x1b[31m",
-    green="\x1b[32m",
-    yellow="\x1b[33m",
-    cyan="\x1b[36m",
-    bold="\x1b[1m",
-    end="\x1b[0m",
-)
-
-
-def colours_for(stream: TextIO, environ: Mapping[str, str]) -> Colours:
-    """Colours if the stream is a terminal that has them and the user wants them (NO_COLOR)."""
-    if environ.get("NO_COLOR") or environ.get("TERM", "dumb") in {"", "dumb"}:
-        return PLAIN
-    return ANSI if stream.isatty() else PLAIN
 
 
 def finding_line(finding: Finding, colours: Colours) -> str:
@@ -102,11 +67,6 @@ def difference_lines(
         yield colours.paint(colours.cyan, f"@@ {hunk.title} @@")
         for change in hunk.changes:
             yield colours.paint(signs[change.sign], f"{change.sign}{one_line(change.text)}")
-
-
-def count(number: int, noun: str) -> str:
-    """``1 error``, ``2 errors``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def result_line(checked: Checked) -> str:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from contextlib import aclosing
 from typing import Any
 
-from gpu_device_plugin.kube.connection import Connection, Head, Request
+from gpu_device_plugin.kube.connection import Head, Request
 from gpu_device_plugin.kube.errors import ApiError, ApiUnreachable
 
 JsonObject = dict[str, Any]
 
-LARGEST = 16 * 1024 * 1024
-"""Bytes of an answer, or of one event; etcd holds objects of 1.5 MB."""
 LONGEST_WAIT = 120.0
 """Seconds of a ``Retry-After`` that are honoured."""
 
@@ -36,18 +33,6 @@ def refusal(request: Request, head: Head, body: bytes) -> ApiError:
         str(status.get("message") or ""),
         retry_after=max(wait, 0.0),
     )
-
-
-async def whole_body(connection: Connection) -> bytes:
-    """The rest of an answer."""
-    parts, size = list[bytes](), 0
-    async with aclosing(connection.body()) as body:
-        async for part in body:
-            parts.append(part)
-            size += len(part)
-            if size > LARGEST:
-                raise ApiUnreachable(f"the Kubernetes API answers with more than {LARGEST} bytes")
-    return b"".join(parts)
 
 
 def decoded(request: Request, body: bytes) -> JsonObject:

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from gpu_device_plugin import __version__
 from gpu_device_plugin.kube.access import Access
-from gpu_device_plugin.kube.answers import LARGEST, JsonObject, decoded, refusal, whole_body
+from gpu_device_plugin.kube.answers import JsonObject, decoded, refusal
 from gpu_device_plugin.kube.connection import Connection, Endpoint, Head, Request
 from gpu_device_plugin.kube.errors import ApiUnreachable
 from gpu_device_plugin.kube.limiter import TokenBucket
@@ -22,6 +22,8 @@ from gpu_device_plugin.kube.tls import TlsContexts
 
 Query = Mapping[str, str]
 
+LARGEST = 16 * 1024 * 1024
+"""Bytes of an answer, or of one event; etcd holds objects of 1.5 MB."""
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
 """From when a request is sent until its whole answer is there."""
@@ -107,7 +109,7 @@ class KubeClient:
             async with _limit(request, self._seconds):
                 head = await connection.send(request)
                 if head.status >= 300:
-                    raise refusal(request, head, await whole_body(connection))
+                    raise refusal(request, head, await connection.whole_body(LARGEST))
             rest = b""
             async with aclosing(connection.body()) as parts:
                 # The limit is on the reading alone: time that the caller takes does not count.
@@ -167,7 +169,7 @@ class KubeClient:
                     if is_used and request.method != "POST":
                         continue
                     raise
-                return head, await whole_body(connection)
+                return head, await connection.whole_body(LARGEST)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[tuple[Connection, bool]]:

@@ -7,6 +7,7 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -144,6 +145,17 @@ class Connection:
                 self._protocol.start_next_cycle()
         except (OSError, h11.ProtocolError) as error:
             raise self._broken(error) from None
+
+    async def whole_body(self, largest: int) -> bytes:
+        """The answer's body in one piece, of no more than so many bytes."""
+        parts, size = list[bytes](), 0
+        async with aclosing(self.body()) as body:
+            async for part in body:
+                parts.append(part)
+                size += len(part)
+                if size > largest:
+                    raise ApiUnreachable(f"{self._what} answers with more than {largest} bytes")
+        return b"".join(parts)
 
     def close(self) -> None:
         """Ends the connection at once."""

@@ -27,7 +27,7 @@ class AccessError(KubeError, ConfigError):
     """It is not known how to reach the API; trying again does not help."""
 
 
-class ApiUnreachable(KubeError):  # noqa: N818 - a state of the network, which may pass
+class ApiUnreachable(KubeError):
     """The API gave no answer, or half of one; whether it did what was asked is not known."""
 
 

@@ -13,8 +13,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.kube.answers import JsonObject
-from gpu_device_plugin.kube.backoff import Backoff
 from gpu_device_plugin.kube.client import KubeClient
 from gpu_device_plugin.kube.errors import ApiError, KubeError
 

@@ -1,1 +1,1 @@
-"""L3: the kubelet's device plugin API: messages and transport."""
+"""The kubelet's device plugin API: messages and transport."""

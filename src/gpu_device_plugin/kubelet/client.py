@@ -21,11 +21,15 @@ PluginOptions = pb.DevicePluginOptions(get_preferred_allocation_available=True)
 """What every plugin of ours tells in Register and GetDevicePluginOptions."""
 
 
-class KubeletUnreachable(UserError):  # noqa: N818 - a condition, not a fault of the program
+FAILURES = (GRPCError, ProtocolError, StreamTerminatedError, OSError, TimeoutError)
+"""Whatever a call to a plugin can end with."""
+
+
+class KubeletUnreachable(UserError):
     """Nothing answers at the kubelet's socket."""
 
 
-class RegistrationRefused(UserError):  # noqa: N818 - as above
+class RegistrationRefused(UserError):
     """The kubelet answered Register with an error."""
 
 
@@ -72,6 +76,15 @@ async def channel(path: str) -> AsyncIterator[Channel]:
         yield connection
     finally:
         connection.close()
+
+
+def describe(error: BaseException) -> str:
+    """An error of a call in one line."""
+    if isinstance(error, GRPCError):
+        return f"{error.status.name}: {error.message}"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return str(error) or type(error).__name__
 
 
 class PluginClient:

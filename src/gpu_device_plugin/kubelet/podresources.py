@@ -37,7 +37,7 @@ Devices = Mapping[str, tuple[str, ...]]
 """Ids of devices, with replica numbers, by resource; each id once."""
 
 
-class PodResourcesUnavailable(UserError):  # noqa: N818 - a condition, not a fault of the program
+class PodResourcesUnavailable(UserError):
     """The kubelet does not tell who holds what; the message says why."""
 
 
@@ -190,7 +190,7 @@ _HINT_FEATURE = {
 }
 
 
-class _UnusableAnswer(Exception):  # noqa: N818 - internal
+class _UnusableAnswer(Exception):
     """What is wrong with an answer, after "the answer"."""
 
 

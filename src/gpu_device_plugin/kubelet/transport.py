@@ -72,7 +72,7 @@ class WireCodec(CodecBase):
 
     __content_subtype__ = "proto"
 
-    def encode(self, message: Message | bytes, message_type: type[Message]) -> bytes:  # noqa: ARG002
+    def encode(self, message: Message | bytes, message_type: type[Message]) -> bytes:  # noqa: ARG002 - grpclib's signature
         """The bytes of a message."""
         return message if isinstance(message, bytes) else message.SerializeToString()
 
@@ -128,7 +128,7 @@ class _Server(grpclib.server.Server):
 class _Methods(dict[str, Handler]):
     """Methods by path; grpclib's own answer to an unknown one lacks a header that grpc-go wants."""
 
-    def get(self, path: str, default: object = None) -> Handler:  # noqa: ARG002
+    def get(self, path: str, default: object = None) -> Handler:  # noqa: ARG002 - that of a dict
         """The handler of a method, or one that answers UNIMPLEMENTED."""
         return super().get(path, _UNKNOWN_METHOD)
 

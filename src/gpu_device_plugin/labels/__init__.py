@@ -1,1 +1,1 @@
-"""L2: the labels of a node: what they are made from, how they are made, where they go."""
+"""The labels of a node: what they are made from, how they are made, where they go."""

@@ -11,29 +11,23 @@ import logging
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from gpu_device_plugin.config.durations import INFINITE
-from gpu_device_plugin.config.load import Loaded
-from gpu_device_plugin.config.model import Config, GfdFlags
-from gpu_device_plugin.config.validate import Origins, validate_mig_strategy
+from gpu_device_plugin.config.validate import validate_mig_strategy
 from gpu_device_plugin.errors import HardwareError, UserError
-from gpu_device_plugin.kube.backoff import Backoff
 from gpu_device_plugin.kube.errors import ApiError, KubeError
 from gpu_device_plugin.labels.compute import make_labels
-from gpu_device_plugin.labels.facts import FactReader
 from gpu_device_plugin.labels.model import Facts, Labels
 from gpu_device_plugin.labels.output import Output
 from gpu_device_plugin.labels.record import LabelRecord
 from gpu_device_plugin.labels.reports import Reports, SaidOnce
+from gpu_device_plugin.labels.work import Pauses, Work
 from gpu_device_plugin.telemetry import Labelled, Listener, Outcome, Reloaded, nobody
 from gpu_device_plugin.threads import in_thread
 from gpu_device_plugin.watch.signals import on_signals, run_until
 
 log = logging.getLogger(__name__)
 
-SHORTEST_PAUSE = 0.1
-"""Seconds between passes, however short the interval; `sleepInterval: 60` is 60 nanoseconds."""
 ONESHOT_SECONDS = 30.0
 """How long the one pass of `--oneshot` goes on trying to reach the API."""
 REPEATING_LOGGERS = tuple(
@@ -42,39 +36,6 @@ REPEATING_LOGGERS = tuple(
 """They tell of the same lack at every pass."""
 
 Wait = Callable[[asyncio.Event, float | None], Awaitable[bool]]
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """All that a configuration comes to."""
-
-    config: Config
-    reader: FactReader
-    output: Output
-    origins: Origins = field(default_factory=dict)
-    loaded: Loaded | None = None
-    """Where the configuration comes from, for whoever looks at it."""
-
-    @property
-    def flags(self) -> GfdFlags:
-        """The settings of this program."""
-        return self.config.flags.gfd or GfdFlags()
-
-    @property
-    def interval(self) -> float | None:
-        """Seconds between passes; None for a single pass."""
-        nanoseconds = self.flags.sleep_interval
-        if nanoseconds is None or nanoseconds >= INFINITE:
-            return None
-        return max(SHORTEST_PAUSE, nanoseconds / 1e9)
-
-
-@dataclass(slots=True)
-class Pauses:
-    """The pauses before something is tried again."""
-
-    driver: Backoff = field(default_factory=lambda: Backoff(first=1.0))
-    output: Backoff = field(default_factory=Backoff)
 
 
 @dataclass(frozen=True, slots=True)

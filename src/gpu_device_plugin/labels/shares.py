@@ -89,10 +89,9 @@ def shares_of(sharing: Sharing, resource: str) -> Shares:
 
 def _plan(config: Config, inventory: Inventory) -> dict[str, Planned]:
     # For whoever uses these settings only.
-    from gpu_device_plugin.resources.defaults import with_default_resources  # noqa: PLC0415
-    from gpu_device_plugin.resources.plan import make_plan  # noqa: PLC0415
+    from gpu_device_plugin.resources.plan import plan_node  # noqa: PLC0415
 
-    plan = make_plan(with_default_resources(config, inventory), inventory)
+    plan = plan_node(config, inventory)
     # The one device of a Tegra or of WSL stands for all.
     return {
         device.id if device.gpu_uuid else "": Planned(

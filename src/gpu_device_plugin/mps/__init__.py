@@ -1,1 +1,1 @@
-"""L3: NVIDIA's Multi-Process Service (MPS) for shared GPUs: one control daemon per resource."""
+"""NVIDIA's Multi-Process Service (MPS) for shared GPUs: one control daemon per resource."""

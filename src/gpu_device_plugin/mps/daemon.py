@@ -32,7 +32,7 @@ WATCH_SECONDS = 1.0
 """How often the lock is looked at where the daemon's process cannot be seen."""
 
 
-class StartFailed(Exception):  # noqa: N818 - reads like what has happened
+class StartFailed(Exception):
     """A daemon could not be started; the text is for a user."""
 
 

@@ -18,7 +18,7 @@ _START = b"Starting control daemon"
 _TOLD = re.compile(rb"Cmd:set_default_device_pinned_mem_limit (\S+) (\S+)")
 
 
-class LimitRefused(ToolError):  # noqa: N818 - reads like what has happened
+class LimitRefused(ToolError):
     """The daemon took a limit without an error, and has another one all the same."""
 
 

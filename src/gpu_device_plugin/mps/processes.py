@@ -40,7 +40,7 @@ class Outcome:
         return " / ".join(" ".join(t.split()) for t in (self.output, self.errors) if t.strip())
 
 
-class NotInTime(Exception):  # noqa: N818 - reads like what has happened
+class NotInTime(Exception):
     """A process did not end within its limit, and was killed."""
 
 

@@ -25,15 +25,15 @@ class ToolError(Exception):
     """The control program could not do what it was told; the text is for a user."""
 
 
-class ToolMissing(ToolError):  # noqa: N818 - reads like what is the matter
+class ToolMissing(ToolError):
     """There is no control program."""
 
 
-class ToolHangs(ToolError):  # noqa: N818 - as above
+class ToolHangs(ToolError):
     """The control program gave no answer in time."""
 
 
-class DaemonAbsent(ToolError):  # noqa: N818 - as above
+class DaemonAbsent(ToolError):
     """No daemon was reached, or it could not do what it was asked."""
 
 

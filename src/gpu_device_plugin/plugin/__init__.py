@@ -1,1 +1,1 @@
-"""L2: the device plugin's service: kubelet API, registration, supervision."""
+"""The device plugin's service: kubelet API, registration, supervision."""

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
-from enum import StrEnum
 
 from gpu_device_plugin.config.model import XidAction
 from gpu_device_plugin.hardware.backend import Backend
@@ -15,6 +14,7 @@ from gpu_device_plugin.hardware.model import Gpu, HealthEvent, HealthKind, Inven
 from gpu_device_plugin.plugin.ailment import Ailment, Severity
 from gpu_device_plugin.plugin.board import DeviceBoard
 from gpu_device_plugin.plugin.recovery import Recovery
+from gpu_device_plugin.plugin.watch_state import WatchState
 from gpu_device_plugin.resources.health import DISABLE_VARIABLE, HealthPolicy, devices_hit
 from gpu_device_plugin.resources.xids import describe_xid
 from gpu_device_plugin.telemetry import HealthChanged, Listener, Turn, nobody
@@ -34,22 +34,6 @@ SILENCE_SECONDS = 60.0
 daemon keeps initialised takes it half of that."""
 
 Clock = Callable[[], float]
-
-
-class WatchState(StrEnum):
-    """How far the watching of health has come."""
-
-    OFF = "off"
-    """Nothing is offered, or nothing counts by the policy."""
-    SILENT = "no events on this platform"
-    STARTING = "starting"
-    BLIND = "the driver reports nothing"
-    """The monitor tries again and again."""
-    WATCHING = "watching"
-    HELD = "the driver does not answer"
-    """The monitor's thread is in a call of the driver that does not come back."""
-    FAILED = "failed"
-    """The monitor has ended by an error of the program."""
 
 
 class HealthWatch:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.hardware.roots import join_root
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
@@ -23,7 +24,6 @@ from gpu_device_plugin.mps.names import (
 )
 from gpu_device_plugin.mps.plan import is_shared
 from gpu_device_plugin.mps.tool import ControlTool, DaemonAbsent, ToolError
-from gpu_device_plugin.plugin.backoff import Backoff
 from gpu_device_plugin.resources.model import Resource
 
 log = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from gpu_device_plugin.hardware.model import Links
 from gpu_device_plugin.plugin.ailment import Ailment
-from gpu_device_plugin.plugin.health import WatchState
 from gpu_device_plugin.plugin.node import Node
 from gpu_device_plugin.plugin.served import ServedResource, State
+from gpu_device_plugin.plugin.watch_state import WatchState
 from gpu_device_plugin.resources.model import Resource
 
 

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Protocol
 
+from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.kubelet.client import KubeletUnreachable, RegistrationRefused, register
 from gpu_device_plugin.kubelet.transport import UnixServer, plugin_server
-from gpu_device_plugin.plugin.backoff import Backoff
 from gpu_device_plugin.plugin.kubelet_socket import Identity, KubeletSocket
 from gpu_device_plugin.plugin.service import ResourceService
 from gpu_device_plugin.telemetry import Listener, Outcome, Registered, nobody

@@ -119,6 +119,6 @@ class ResourceService:
                 response.container_responses.append(answer)
         return response
 
-    async def pre_start(self, request: pb.PreStartContainerRequest) -> pb.PreStartContainerResponse:  # noqa: ARG002
+    async def pre_start(self, request: pb.PreStartContainerRequest) -> pb.PreStartContainerResponse:  # noqa: ARG002 - nothing is to be done
         """Nothing has to be done; the kubelet is told so and does not ask."""
         return pb.PreStartContainerResponse()

@@ -1,1 +1,1 @@
-"""L1: one module per program: options, wiring, exit codes; no logic."""
+"""One module per program: options, wiring, exit codes; no logic."""

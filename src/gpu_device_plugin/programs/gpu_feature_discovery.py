@@ -20,7 +20,8 @@ from gpu_device_plugin.config.validate import validate_labels
 from gpu_device_plugin.hardware.node_facts import NodeSource, open_source
 from gpu_device_plugin.labels.facts import FactReader
 from gpu_device_plugin.labels.output import FileOutput, Output, StreamOutput
-from gpu_device_plugin.labels.service import LabelService, Work
+from gpu_device_plugin.labels.service import LabelService
+from gpu_device_plugin.labels.work import Work
 from gpu_device_plugin.programs.common import load_with_origins, run_program
 from gpu_device_plugin.programs.listening import prepare_port
 

@@ -63,7 +63,7 @@ def with_file_of_agent(arguments: Sequence[str], environ: Mapping[str, str]) -> 
 
 def _label(parsed: Parsed, environ: Mapping[str, str]) -> str:
     """The value of the label now; empty if there is none, or if that is not known."""
-    from gpu_device_plugin.diagnosis.doctor_edges import get_node  # noqa: PLC0415 - as above
+    from gpu_device_plugin.diagnosis.doctor.edges import get_node  # noqa: PLC0415 - as above
     from gpu_device_plugin.errors import UserError  # noqa: PLC0415
 
     name, node = parsed.text("node-label"), parsed.text("node-name")

@@ -8,7 +8,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from gpu_device_plugin.config.text import one_line
+from gpu_device_plugin.config.text import count, one_line
+from gpu_device_plugin.console.data import DATA_FORMS, data_text
+from gpu_device_plugin.console.screen import colours_for
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.inspection.check import Checked, conflict_findings
 from gpu_device_plugin.inspection.files import DIRECTORIES, existing
@@ -16,13 +18,7 @@ from gpu_device_plugin.inspection.findings import Finding, Severity
 from gpu_device_plugin.inspection.host import host_root
 from gpu_device_plugin.inspection.listing import make_listing
 from gpu_device_plugin.inspection.targets import find_targets
-from gpu_device_plugin.inspection.text import (
-    colours_for,
-    count,
-    device_table,
-    finding_line,
-    result_line,
-)
+from gpu_device_plugin.inspection.text import device_table, finding_line, result_line
 from gpu_device_plugin.programs.gpu_node_console import write_out
 
 log = logging.getLogger(__name__)
@@ -32,16 +28,13 @@ def list_devices(given: argparse.Namespace) -> int:
     """Prints the devices; 1 if a file cannot be used."""
     directories = given.spec_dir or existing(DIRECTORIES)
     listing = make_listing(directories)
-    match given.output:
-        case "json":
-            write_out(listing.to_json())
-        case "yaml":
-            write_out(listing.to_yaml())
-        case _ if listing.entries:
-            lines = device_table(listing.entries, colours_for(sys.stdout, os.environ))
-            write_out("".join(f"{line}\n" for line in lines))
-        case _:
-            log.info("no device in %s", _names(given.spec_dir or DIRECTORIES))
+    if given.output in DATA_FORMS:
+        write_out(data_text(listing.to_dict(), given.output))
+    elif listing.entries:
+        lines = device_table(listing.entries, colours_for(sys.stdout, os.environ))
+        write_out("".join(f"{line}\n" for line in lines))
+    else:
+        log.info("no device in %s", _names(given.spec_dir or DIRECTORIES))
     for problem in listing.problems:
         log.error("%s", problem)
     return 1 if listing.problems else 0

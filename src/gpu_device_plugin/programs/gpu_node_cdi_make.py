@@ -8,10 +8,12 @@ import os
 import sys
 
 from gpu_device_plugin.config.load import load
+from gpu_device_plugin.config.text import count
+from gpu_device_plugin.console.screen import colours_for
 from gpu_device_plugin.inspection.documents import as_json, as_yaml, save_json, save_yaml, twins
 from gpu_device_plugin.inspection.drift import find_drifts
 from gpu_device_plugin.inspection.preview import Preview, make_preview
-from gpu_device_plugin.inspection.text import colours_for, count, difference_lines
+from gpu_device_plugin.inspection.text import difference_lines
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings
 from gpu_device_plugin.programs.device_plugin import open_backend
 from gpu_device_plugin.programs.gpu_node_agent_file import with_file_of_agent

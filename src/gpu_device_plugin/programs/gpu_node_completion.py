@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gpu_device_plugin.config.option import Kind, Option, Program
 from gpu_device_plugin.config.options import PROGRAMS
-from gpu_device_plugin.inspection.completion_bash import bash_script
-from gpu_device_plugin.inspection.completion_fish import fish_script
-from gpu_device_plugin.inspection.completion_model import (
+from gpu_device_plugin.inspection.completion.bash import bash_script
+from gpu_device_plugin.inspection.completion.fish import fish_script
+from gpu_device_plugin.inspection.completion.model import (
     CommandGrammar,
     OptionGrammar,
     Source,
     Values,
 )
-from gpu_device_plugin.inspection.completion_zsh import zsh_script
+from gpu_device_plugin.inspection.completion.zsh import zsh_script
 from gpu_device_plugin.programs.gpu_node_options import PROGRAM_NAMES
 
 TOOL = "gpu-node"
@@ -175,8 +175,8 @@ def _of_table(names: Sequence[str], metavar: str) -> tuple[str, ...]:
 def _extra(path: tuple[str, ...], names: Sequence[str]) -> tuple[str, ...]:
     """Words that only the command itself knows."""
     if path == ("doctor",) and {"--only", "--skip"} & set(names):
-        from gpu_device_plugin.diagnosis.doctor_catalogue import CHECKS  # noqa: PLC0415 - heavy
-        from gpu_device_plugin.diagnosis.doctor_model import Group  # noqa: PLC0415 - as above
+        from gpu_device_plugin.diagnosis.doctor.catalogue import CHECKS  # noqa: PLC0415 - heavy
+        from gpu_device_plugin.diagnosis.doctor.model import Group  # noqa: PLC0415 - as above
 
         return tuple(check.name for check in CHECKS) + tuple(group.name.lower() for group in Group)
     return ()

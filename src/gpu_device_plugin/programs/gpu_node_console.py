@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from gpu_device_plugin.config.text import one_line
+from gpu_device_plugin.console.screen import colours_for
 from gpu_device_plugin.errors import ConfigError, UsageError, UserError
-from gpu_device_plugin.inspection.text import colours_for
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from gpu_device_plugin.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from gpu_device_plugin.config.load import Loaded
     from gpu_device_plugin.config.model import Config
-    from gpu_device_plugin.diagnosis.doctor_host import Host
-    from gpu_device_plugin.diagnosis.doctor_model import Check
+    from gpu_device_plugin.diagnosis.doctor.host import Host
+    from gpu_device_plugin.diagnosis.doctor.model import Check
     from gpu_device_plugin.hardware.backend import Backend
 
 FORMATS = ("text", "json", "yaml")
@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         choices=FORMATS,
+        metavar="FORMAT",
         default="text",
         help="text for people; json or yaml with everything (default: text)",
     )
@@ -100,31 +101,29 @@ def run_doctor(given: argparse.Namespace) -> int:
 
 
 def _examine(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.diagnosis import (  # noqa: PLC0415 - heavy
-        doctor_catalogue,
-        doctor_document,
-        doctor_run,
-        doctor_text,
+    from gpu_device_plugin.console.data import DATA_FORMS, data_text  # noqa: PLC0415 - heavy, as all
+    from gpu_device_plugin.console.screen import screen_of  # noqa: PLC0415
+    from gpu_device_plugin.diagnosis.doctor import (  # noqa: PLC0415
+        catalogue,
+        document,
+        run,
+        text,
     )
-    from gpu_device_plugin.diagnosis.doctor_model import Verdict  # noqa: PLC0415 - as above
-    from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415 - as above
-    from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415 - as above
+    from gpu_device_plugin.diagnosis.doctor.model import Verdict  # noqa: PLC0415
+    from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415
 
-    checks = doctor_catalogue.choose(_names(given.only), _names(given.skip))
+    checks = catalogue.choose(_names(given.only), _names(given.skip))
     if given.list:
-        write_out("".join(f"{line}\n" for line in doctor_text.list_lines(checks)))
+        write_out("".join(f"{line}\n" for line in text.list_lines(checks)))
         return 0
     host = make_host(given)
     _quieten()
-    results = list(doctor_run.run_checks(checks, host, _show_waiting))
-    if given.output == "text":
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        style = doctor_text.Style(colours_for(sys.stdout, os.environ), width, given.verbose)
-        write_out("".join(f"{line}\n" for line in doctor_text.lines_of(results, style)))
+    results = list(run.run_checks(checks, host, _show_waiting))
+    if given.output in DATA_FORMS:
+        write_out(data_text(document.to_dict(host, results), given.output))
     else:
-        data = doctor_document.to_dict(host, results)
-        as_text = doctor_document.as_json if given.output == "json" else doctor_document.as_yaml
-        write_out(as_text(data))
+        style = text.Style(screen_of(sys.stdout, os.environ), given.verbose)
+        write_out("".join(f"{line}\n" for line in text.lines_of(results, style)))
     has_failed = any(result.outcome.verdict is Verdict.FAILED for result in results)
     return FAILED_EXIT if has_failed else 0
 
@@ -137,7 +136,7 @@ def make_host(given: argparse.Namespace) -> Host:
     """
     from gpu_device_plugin.cdi.system import System  # noqa: PLC0415 - heavy, as all here
     from gpu_device_plugin.config.load import load  # noqa: PLC0415
-    from gpu_device_plugin.diagnosis.doctor_host import Host  # noqa: PLC0415
+    from gpu_device_plugin.diagnosis.doctor.host import Host  # noqa: PLC0415
     from gpu_device_plugin.programs.gpu_node_agent_file import (  # noqa: PLC0415
         with_file_of_agent,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import shutil
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -205,41 +204,30 @@ def _tell(found: Explanation) -> int:
 
 
 def _render(found: Explanation, form: str) -> str:
-    if form != "text":
-        return _as_data(found.to_dict(), form)
+    from gpu_device_plugin.console.data import DATA_FORMS, data_text  # noqa: PLC0415 - as above
+    from gpu_device_plugin.console.screen import screen_of  # noqa: PLC0415
     from gpu_device_plugin.diagnosis.explain_text import explanation_lines  # noqa: PLC0415
-    from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415
-    from gpu_device_plugin.inspection.topology_matrix import Screen  # noqa: PLC0415
 
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    screen = Screen(columns, colours_for(sys.stdout, os.environ))
-    return "".join(f"{line}\n" for line in explanation_lines(found, screen))
+    if form in DATA_FORMS:
+        return data_text(found.to_dict(), form)
+    lines = explanation_lines(found, screen_of(sys.stdout, os.environ))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _render_difference(before: Explanation, after: Explanation, form: str) -> str:
-    from gpu_device_plugin.diagnosis.comparison import compare  # noqa: PLC0415 - as above
+    from gpu_device_plugin.console.data import DATA_FORMS, data_text  # noqa: PLC0415 - as above
+    from gpu_device_plugin.console.screen import colours_for  # noqa: PLC0415
+    from gpu_device_plugin.diagnosis.comparison import compare  # noqa: PLC0415
     from gpu_device_plugin.diagnosis.explain_text import difference_lines  # noqa: PLC0415
-    from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415
 
     differences: tuple[Difference, ...] = compare(before, after)
-    if form != "text":
+    if form in DATA_FORMS:
         data = {
             "before": before.file or None,
             "after": after.file or None,
             "differences": [difference.to_dict() for difference in differences],
         }
-        return _as_data(data, form)
+        return data_text(data, form)
     colours = colours_for(sys.stdout, os.environ)
     lines = difference_lines(differences, before.file, after.file, colours)
     return "".join(f"{line}\n" for line in lines)
-
-
-def _as_data(data: dict[str, Any], form: str) -> str:
-    import json  # noqa: PLC0415 - for these formats only
-
-    if form == "json":
-        return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
-    import yaml  # noqa: PLC0415 - as above
-
-    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
-    return text

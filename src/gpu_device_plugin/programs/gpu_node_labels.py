@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from gpu_device_plugin.config.grammar import Parsed
     from gpu_device_plugin.config.load import Loaded
     from gpu_device_plugin.inspection.labels_report import Report
-    from gpu_device_plugin.inspection.topology_matrix import Screen
 
 log = logging.getLogger(__name__)
 
@@ -70,15 +68,16 @@ def run_labels(given: argparse.Namespace) -> int:
 
 
 def _show(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.inspection.labels_text import render  # noqa: PLC0415 - heavy
-    from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415 - as above
+    from gpu_device_plugin.console.screen import screen_of  # noqa: PLC0415 - heavy, as all here
+    from gpu_device_plugin.inspection.labels_text import render  # noqa: PLC0415
+    from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415
 
     report = _report(given.for_discovery or (), os.environ)
     if report.simulated and given.output == "table":
         log.info(
             "simulated node %s: the sources are those of a real node like it", report.simulated
         )
-    write_out(render(report, given.output, _screen()))
+    write_out(render(report, given.output, screen_of(sys.stdout, os.environ)))
     for gap in report.gaps:
         log.log(logging.ERROR if gap.is_failure else logging.WARNING, "%s", gap)
     if report.is_blind:
@@ -86,15 +85,6 @@ def _show(given: argparse.Namespace) -> int:
     if not report.tells_of_gpus:
         log.info("no labels of GPUs: there is no GPU on this node")
     return 0
-
-
-def _screen() -> Screen:
-    """The terminal; where there is none, lines are as long as they come."""
-    from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415 - as above
-    from gpu_device_plugin.inspection.topology_matrix import Screen  # noqa: PLC0415 - as above
-
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    return Screen(columns, colours_for(sys.stdout, os.environ))
 
 
 def _report(arguments: Sequence[str], environ: Mapping[str, str]) -> Report:

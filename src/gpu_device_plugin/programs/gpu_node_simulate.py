@@ -213,7 +213,7 @@ def _run(given: argparse.Namespace) -> int:
         load_profile,
         profile_path,
     )
-    from gpu_device_plugin.simulation.demo_print import Printer  # noqa: PLC0415
+    from gpu_device_plugin.simulation.demo.print import Printer  # noqa: PLC0415
     from gpu_device_plugin.simulation.node_run import SimulatedNodeRun  # noqa: PLC0415
     from gpu_device_plugin.simulation.page_address import FREE_LOOPBACK  # noqa: PLC0415
     from gpu_device_plugin.watch.signals import on_signals  # noqa: PLC0415

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import functools
-import json
 import logging
 import math
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from gpu_device_plugin.errors import UsageError, UserError
 
 if TYPE_CHECKING:
-    from gpu_device_plugin.inspection.topology_matrix import Screen
+    from gpu_device_plugin.console.screen import Screen
     from gpu_device_plugin.status.look import Look, LookSource
     from gpu_device_plugin.status.model import NodeStatus
 
@@ -211,17 +209,16 @@ class Shown:
         Raises:
             UserError: it does not tell what is to be shown.
         """
+        from gpu_device_plugin.console.data import data_text  # noqa: PLC0415 - when it runs
+        from gpu_device_plugin.console.screen import screen_of  # noqa: PLC0415 - as above
+
         self.require(look.status)
         if self.form == "table":
-            return "".join(f"{line}\n" for line in self.lines(look, screen()))
+            where = screen_of(sys.stdout, os.environ)
+            return "".join(f"{line}\n" for line in self.lines(look, where))
         data = self.view.data(look.status, self._resource, self._namespace)
-        if self.form == "yaml":
-            import yaml  # noqa: PLC0415 - for this form only
-
-            text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
-            return text
         # A stream has one document a line, as tools for such streams want it.
-        return json.dumps(data, indent=None if self.seconds else 2, ensure_ascii=False) + "\n"
+        return data_text(data, self.form, indent=None if self.seconds else 2)
 
     def lines(self, look: Look, where: Screen) -> list[str]:
         """The table.
@@ -281,13 +278,7 @@ def _view(command: str) -> View:
     from gpu_device_plugin.status.document import to_data  # noqa: PLC0415 - as above
     from gpu_device_plugin.status.show_status import status_lines  # noqa: PLC0415 - as above
 
-    return View(status_lines, lambda status, _resource, _namespace: to_data(status))
-
-
-def screen() -> Screen:
-    """The terminal; where there is none, lines are as long as they come."""
-    from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415 - as above
-    from gpu_device_plugin.inspection.topology_matrix import Screen  # noqa: PLC0415 - as above
-
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    return Screen(columns, colours_for(sys.stdout, os.environ))
+    return View(
+        lambda status, where, resource, _namespace: status_lines(status, where, resource),
+        lambda status, _resource, _namespace: to_data(status),
+    )

@@ -12,8 +12,8 @@ from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from gpu_device_plugin.inspection.topology_read import Survey
-    from gpu_device_plugin.inspection.topology_select import Item
+    from gpu_device_plugin.inspection.topology.read import Survey
+    from gpu_device_plugin.inspection.topology.select import Item
 
 log = logging.getLogger(__name__)
 
@@ -57,13 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-o",
-        "--format",
+        "--output",
         choices=FORMATS,
         metavar="FORMAT",
         help="text for people; json with everything; svg, a picture; matrix, only what is "
         "between every two GPUs (default: by the name of FILE, else text)",
     )
-    parser.add_argument("--output", metavar="FILE", help="write to FILE, not to standard output")
+    parser.add_argument("--file", metavar="FILE", help="write to FILE, not to standard output")
     add_options_of(Program.DEVICE_PLUGIN, OPTIONS_OF_PLUGIN, parser, "for_plugin")
 
 
@@ -75,7 +75,7 @@ def _size(text: str) -> int:
 
 
 def _list(text: str) -> tuple[Item, ...]:
-    from gpu_device_plugin.inspection.topology_select import (  # noqa: PLC0415 - not for others
+    from gpu_device_plugin.inspection.topology.select import (  # noqa: PLC0415 - not for others
         parse_list,
     )
 
@@ -101,16 +101,16 @@ def run_topology(given: argparse.Namespace) -> int:
 def _show(given: argparse.Namespace) -> int:
     if given.size is None and (given.available or given.required):
         raise UsageError("--available and --required say nothing without --size")
-    form = given.format or _format_of(given.output or "")
+    form = given.output or _format_of(given.file or "")
     text = _render(given, form)
-    if given.output in {None, "-"}:
+    if given.file in {None, "-"}:
         from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - as above
             write_out,
         )
 
         write_out(text)
     else:
-        _write_file(given.output, text)
+        _write_file(given.file, text)
     return 0
 
 
@@ -121,7 +121,7 @@ def _format_of(file: str) -> str:
 
 def _render(given: argparse.Namespace, form: str) -> str:
     """Reads the node, makes the choice that is asked for, and writes both down."""
-    from gpu_device_plugin.inspection import topology_show as show  # noqa: PLC0415 - heavy
+    from gpu_device_plugin.inspection.topology import show  # noqa: PLC0415 - heavy
 
     found = _survey(given)
     topology = found.topology
@@ -134,13 +134,13 @@ def _render(given: argparse.Namespace, form: str) -> str:
         choice = show.choose_among(topology, given.size, given.available, given.required)
     elif not topology.gpus:
         log.info("NVML lists no GPU on this node")
-    to_screen = given.output in {None, "-"}
+    to_screen = given.file in {None, "-"}
     return show.render(topology, choice, form, show.screen(sys.stdout if to_screen else None))
 
 
 def _survey(given: argparse.Namespace) -> Survey:
     from gpu_device_plugin.config.load import load  # noqa: PLC0415 - heavy, as all here
-    from gpu_device_plugin.inspection.topology_read import survey  # noqa: PLC0415
+    from gpu_device_plugin.inspection.topology.read import survey  # noqa: PLC0415
     from gpu_device_plugin.programs.device_plugin import open_backend  # noqa: PLC0415
     from gpu_device_plugin.programs.gpu_node_cdi_options import (  # noqa: PLC0415
         parse_options_of_plugin,

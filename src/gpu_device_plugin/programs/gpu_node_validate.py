@@ -68,11 +68,11 @@ def run_validate(given: argparse.Namespace) -> int:
 
 
 def _validate(given: argparse.Namespace) -> int:
+    from gpu_device_plugin.console.screen import colours_for  # noqa: PLC0415
     from gpu_device_plugin.diagnosis.files import read_texts  # noqa: PLC0415 - heavy, as all here
     from gpu_device_plugin.diagnosis.nodes import check_on, read_nodes  # noqa: PLC0415
     from gpu_device_plugin.diagnosis.report import render  # noqa: PLC0415
     from gpu_device_plugin.diagnosis.validate import validate  # noqa: PLC0415
-    from gpu_device_plugin.inspection.text import colours_for  # noqa: PLC0415
     from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415
 
     nodes = read_nodes(given.on)

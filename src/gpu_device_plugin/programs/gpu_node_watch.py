@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpu_device_plugin.config.text import one_line
+from gpu_device_plugin.console.canvas import Canvas
+from gpu_device_plugin.console.screen import Colours, Screen, colours_for
 from gpu_device_plugin.errors import UserError
-from gpu_device_plugin.inspection.text import Colours, colours_for
-from gpu_device_plugin.inspection.topology_matrix import Screen
 from gpu_device_plugin.programs.gpu_node_console import write_out
 from gpu_device_plugin.programs.gpu_node_status import Shown
-from gpu_device_plugin.simulation.demo_screen import Screen as Terminal
 from gpu_device_plugin.status.look import Look, LookSource
 from gpu_device_plugin.status.words import clock_time
 
@@ -112,12 +111,12 @@ async def _watch_on_terminal(source: LookSource, first: Look, shown: Shown) -> i
     with _called_on((signal.SIGWINCH,), lambda _: changed.set()), _ending() as ended:
         looking = asyncio.create_task(keep_looking(), name="look")
         try:
-            with Terminal(sys.stdout) as terminal:
+            with Canvas(sys.stdout) as canvas:
                 while not ended.done() and not looking.done():
                     changed.clear()
-                    columns, height = terminal.size()
+                    columns, height = canvas.size()
                     picture = _cut(_picture(seen, shown, columns), height)
-                    terminal.draw_text([_writable(line) for line in picture])
+                    canvas.draw([_writable(line) for line in picture])
                     await _first_of(changed, ended, looking)
         finally:
             looking.cancel()

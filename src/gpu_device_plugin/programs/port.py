@@ -70,7 +70,7 @@ class OpenPort:
 
     def _count(self, program: Program) -> None:
         """Counts from now on what metrics tell of a program."""
-        from gpu_device_plugin.status.metrics import PARTS, Metrics  # noqa: PLC0415 - 4 MB
+        from gpu_device_plugin.status.metrics.metrics import PARTS, Metrics  # noqa: PLC0415 - 4 MB
 
         metrics = Metrics(self._reporter, PARTS[program])
         self._metrics = metrics
@@ -78,7 +78,7 @@ class OpenPort:
 
     def _show(self) -> None:
         """Shows the status as a page."""
-        from gpu_device_plugin.status.page import (  # noqa: PLC0415 - only if wanted
+        from gpu_device_plugin.status.page.page import (  # noqa: PLC0415 - only if wanted
             CONTENT_SECURITY_POLICY,
             render_page,
         )

@@ -1,4 +1,4 @@
-"""L2: tells Kubernetes of broken GPUs, by events at the node and a condition of it.
+"""Tells Kubernetes of broken GPUs, by events at the node and a condition of it.
 
 Where to begin: `reporter.HealthReporter`. What is told is decided by pure functions: `notices`
 (one happening, one notice), `book` (how often), `condition` (the state in three words). `model`

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from gpu_device_plugin.config.text import count
 from gpu_device_plugin.kube.errors import one_line
 from gpu_device_plugin.reports.model import NodeHealth, Watching
 from gpu_device_plugin.reports.notices import LONGEST, gpu_name
@@ -74,10 +75,8 @@ def judge(node: NodeHealth) -> Verdict | None:
         return Verdict(State.UNKNOWN, unknown[0], one_line(unknown[1], LONGEST))
     if node.watching is Watching.STARTING:
         return None
-    number = len(node.gpus)
-    return Verdict(
-        State.TRUE, Reason.HEALTHY, f"{number} GPU{'' if number == 1 else 's'} healthy and watched"
-    )
+    gpus = count(len(node.gpus), "GPU")
+    return Verdict(State.TRUE, Reason.HEALTHY, f"{gpus} healthy and watched")
 
 
 def _unknown(node: NodeHealth) -> tuple[Reason, str] | None:

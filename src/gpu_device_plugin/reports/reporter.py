@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 
-from gpu_device_plugin.kube.backoff import Backoff
+from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.kube.errors import KubeError
 from gpu_device_plugin.reports.clock import Clock
 from gpu_device_plugin.reports.events import Api, EventReporter

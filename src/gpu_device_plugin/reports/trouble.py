@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from http import HTTPStatus
 
-from gpu_device_plugin.kube.backoff import Backoff
+from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.kube.errors import ApiError, KubeError
 
 log = logging.getLogger(__name__)

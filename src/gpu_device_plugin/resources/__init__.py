@@ -1,1 +1,1 @@
-"""L3: which devices each resource has, and which of them to prefer."""
+"""Which devices each resource has, and which of them to prefer."""

@@ -13,6 +13,7 @@ from gpu_device_plugin.config.patterns import matches
 from gpu_device_plugin.errors import HardwareError
 from gpu_device_plugin.hardware.mig_minors import MIG_MINORS_FILE
 from gpu_device_plugin.hardware.model import Gpu, Inventory, MigDevice, Platform
+from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.model import Device, Plan
 from gpu_device_plugin.resources.selection import (
     TEGRA_NAME,
@@ -29,6 +30,11 @@ WSL_DEVICE = Device(id=WSL_NAME, index=WSL_NAME, paths=("/dev/dxg",))
 
 DeviceMap = dict[str, dict[str, Device]]
 """Devices by resource name, then id; a second device of one id replaces the first."""
+
+
+def plan_node(config: Config, inventory: Inventory) -> Plan:
+    """What the node offers with a validated configuration; raises as `make_plan` does."""
+    return make_plan(with_default_resources(config, inventory), inventory)
 
 
 def make_plan(config: Config, inventory: Inventory) -> Plan:

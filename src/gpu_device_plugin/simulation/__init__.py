@@ -1,1 +1,1 @@
-"""L2: a simulated node: a kubelet and its pods, for the demo and for tests."""
+"""A simulated node: a kubelet and its pods, for the demo and for tests."""

@@ -6,17 +6,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 
-from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
-
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
-from gpu_device_plugin.kubelet.client import PluginClient, channel
+from gpu_device_plugin.kubelet.client import FAILURES, PluginClient, channel, describe
 
 DIAL_SECONDS = 10.0
 """How long the kubelet tries to reach a plugin that registers (devicemanager, client.go)."""
-
-FAILURES = (GRPCError, ProtocolError, StreamTerminatedError, OSError, TimeoutError)
-"""Whatever a call to a plugin can end with."""
 
 OnList = Callable[[Sequence[pb.Device]], None]
 OnEnd = Callable[[str], None]
@@ -131,12 +126,3 @@ class Endpoint:
         if self._client is None:
             raise EndpointError(f"not connected to {self.path}")
         return self._client
-
-
-def describe(error: BaseException) -> str:
-    """An error of a call in one line."""
-    if isinstance(error, GRPCError):
-        return f"{error.status.name}: {error.message}"
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    return str(error) or type(error).__name__

@@ -37,7 +37,7 @@ from gpu_device_plugin.simulation.views import (
 SOCKET_NAME = "kubelet.sock"
 
 
-class WaitedInVain(UserError):  # noqa: N818 - what happened, in words
+class WaitedInVain(UserError):
     """What was waited for did not come."""
 
 

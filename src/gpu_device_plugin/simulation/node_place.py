@@ -34,7 +34,7 @@ TRIES, PAUSE = 5, 0.05
 """How often and how long to wait for the lock, which those who look hold for a moment."""
 
 
-class NotRunning(ConfigError):  # noqa: N818 - a state, not a fault of the program
+class NotRunning(ConfigError):
     """No simulated node runs there."""
 
 

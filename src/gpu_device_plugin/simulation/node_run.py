@@ -12,8 +12,8 @@ from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.hardware.model import Inventory
 from gpu_device_plugin.hardware.simulated import EVENTS_VARIABLE
 from gpu_device_plugin.hardware.simulated_profile import load_profile
-from gpu_device_plugin.simulation.demo_process import PluginProcess
-from gpu_device_plugin.simulation.demo_stage import LogLine, Stage, Tone
+from gpu_device_plugin.simulation.demo.process import PluginProcess
+from gpu_device_plugin.simulation.demo.stage import LogLine, Stage, Tone
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 from gpu_device_plugin.simulation.node_control import Handler, Json, serve_control
 from gpu_device_plugin.simulation.node_place import NodePlace, NodeState
@@ -27,7 +27,7 @@ SETTLED = ("registered ", "no devices found", "nothing is offered")
 NO_PAGE = "metrics, probes and status are not served"
 
 
-class PluginFailed(UserError):  # noqa: N818 - what has happened
+class PluginFailed(UserError):
     """The plugin has ended before it registered for the first time."""
 
 

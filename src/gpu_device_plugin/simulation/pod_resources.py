@@ -24,7 +24,7 @@ class PodResources:
         """How many questions have come."""
         self._view = view
 
-    async def list_pods(self, request: pb.ListPodResourcesRequest) -> pb.ListPodResourcesResponse:  # noqa: ARG002
+    async def list_pods(self, request: pb.ListPodResourcesRequest) -> pb.ListPodResourcesResponse:  # noqa: ARG002 - it is empty
         """All pods and what they hold."""
         self._receive()
         view = self._view()
@@ -49,7 +49,7 @@ class PodResources:
 
     async def allocatable(
         self,
-        request: pb.AllocatableResourcesRequest,  # noqa: ARG002
+        request: pb.AllocatableResourcesRequest,  # noqa: ARG002 - it is empty
     ) -> pb.AllocatableResourcesResponse:
         """All healthy devices."""
         self._receive()

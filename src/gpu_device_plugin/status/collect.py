@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpu_device_plugin.hardware.model import Gpu, Inventory, Links
-from gpu_device_plugin.inspection.topology_model import make_topology
+from gpu_device_plugin.inspection.topology.model import make_topology
 from gpu_device_plugin.plugin.ailment import Ailment, Severity
 from gpu_device_plugin.plugin.observation import Observation, ObservedResource
 from gpu_device_plugin.plugin.served import State

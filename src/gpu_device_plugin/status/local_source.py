@@ -13,9 +13,8 @@ from gpu_device_plugin.errors import InitError, UserError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.model import Gpu, Inventory
 from gpu_device_plugin.kubelet.podresources import PodResourcesClient
-from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.model import Resource
-from gpu_device_plugin.resources.plan import make_plan
+from gpu_device_plugin.resources.plan import plan_node
 from gpu_device_plugin.status.local import (
     OTHER_CONFIGURATION,
     HardwareRead,
@@ -119,7 +118,7 @@ def _plan(
     config = loaded.config
     try:
         validate_plugin(config, backend.is_loadable, loaded.origins)
-        return make_plan(with_default_resources(config, inventory), inventory).resources, ""
+        return plan_node(config, inventory).resources, ""
     except UserError as error:
         return (), str(error)
 

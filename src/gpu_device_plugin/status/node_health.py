@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from gpu_device_plugin.hardware.model import Gpu
 from gpu_device_plugin.plugin.ailment import Ailment, Severity
-from gpu_device_plugin.plugin.health import WatchState
 from gpu_device_plugin.plugin.observation import Observation, ObservedResource
+from gpu_device_plugin.plugin.watch_state import WatchState
 from gpu_device_plugin.reports.model import GpuHealth, NodeHealth, Share, Watching
 from gpu_device_plugin.resources.model import Device
 from gpu_device_plugin.status.collect import meaning_of

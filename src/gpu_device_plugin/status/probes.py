@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpu_device_plugin.plugin.health import WatchState
 from gpu_device_plugin.plugin.observation import Observation
 from gpu_device_plugin.plugin.served import State
+from gpu_device_plugin.plugin.watch_state import WatchState
 from gpu_device_plugin.status.model import Check
 
 ALIVE = Check(ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -146,7 +145,7 @@ class RemoteSource:
                 head = await connection.send(request)
                 if head.status != HTTPStatus.OK:
                     raise self._refusal(head.status)
-                return await _body(connection)
+                return await connection.whole_body(LARGEST)
         except UserError as error:
             hint = error.hint or self._hint(error.message)
             raise UserError(error.message, hint) from None
@@ -159,7 +158,7 @@ class RemoteSource:
             ("Connection", "close"),
         ]
         if self._credentials.token_file:
-            token = _read_token(self._credentials.token_file)
+            token = read_token(self._credentials.token_file)
             headers.append(("Authorization", f"Bearer {token}"))
         return headers
 
@@ -190,8 +189,12 @@ class RemoteSource:
         return ""
 
 
-def _read_token(path: str) -> str:
-    """The bearer token in a file; what is wrong with it is told without showing it."""
+def read_token(path: str) -> str:
+    """The bearer token in a file.
+
+    Raises:
+        ConfigError: what is wrong with it, told without showing it.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             token = file.read().strip()
@@ -202,14 +205,3 @@ def _read_token(path: str) -> str:
         reason = "holds characters that no token has" if token else "is empty"
         raise ConfigError(f"the token file {one_line(path)} {reason}")
     return token
-
-
-async def _body(connection: Connection) -> bytes:
-    parts, size = list[bytes](), 0
-    async with aclosing(connection.body()) as body:
-        async for part in body:
-            parts.append(part)
-            size += len(part)
-            if size > LARGEST:
-                raise UserError(f"the program answers with more than {LARGEST} bytes")
-    return b"".join(parts)

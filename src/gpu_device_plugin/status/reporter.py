@@ -28,9 +28,6 @@ from gpu_device_plugin.status.model import (
 )
 from gpu_device_plugin.status.probes import ALIVE, plugin_liveness, plugin_readiness
 
-StatusSource = Callable[[], NodeStatus]
-"""Tells the status of this moment; takes milliseconds and never blocks."""
-
 
 def _nobody_asks() -> tuple[Pods, Holders | None]:
     return Pods(asked=False), None

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from gpu_device_plugin.inspection.text import Colours
-from gpu_device_plugin.inspection.topology_matrix import Screen
+from gpu_device_plugin.console.screen import Colours, Screen
+from gpu_device_plugin.console.table import Cell, Column, Row, table_lines
 from gpu_device_plugin.status.collect import count_held
 from gpu_device_plugin.status.model import FormerHolding, Holder, NodeStatus
-from gpu_device_plugin.status.table import Cell, Column, Row, table_lines
 from gpu_device_plugin.status.words import (
     Health,
     Offered,

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpu_device_plugin.inspection.text import Colours
-from gpu_device_plugin.inspection.topology_matrix import Screen
+from gpu_device_plugin.console.screen import Colours, Screen
+from gpu_device_plugin.console.table import Cell, Column, Row, table_lines
 from gpu_device_plugin.status.collect import is_offered
 from gpu_device_plugin.status.model import Holder, NodeStatus
 from gpu_device_plugin.status.show_devices import FORMER, former_of, health_cell, kubelet_data
-from gpu_device_plugin.status.table import Cell, Column, Row, table_lines
 from gpu_device_plugin.status.words import Offered, cause, number_ranges, offered_devices
 
 SCHEMA = "gpu-node/pods/v1"

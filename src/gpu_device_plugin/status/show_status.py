@@ -5,14 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from gpu_device_plugin.config.text import one_line
-from gpu_device_plugin.inspection.text import Colours, count
-from gpu_device_plugin.inspection.topology_matrix import Screen
-from gpu_device_plugin.inspection.topology_words import TIMES
+from gpu_device_plugin.config.text import count, one_line
+from gpu_device_plugin.console.screen import Colours, Screen
+from gpu_device_plugin.console.table import Cell, Column, Row, table_lines
+from gpu_device_plugin.inspection.topology.words import TIMES
 from gpu_device_plugin.status.collect import count_held
 from gpu_device_plugin.status.model import GpuStatus, Hardware, NodeStatus, ResourceStatus
 from gpu_device_plugin.status.show_devices import health_cell
-from gpu_device_plugin.status.table import Cell, Column, Row, table_lines
 from gpu_device_plugin.status.troubles import Trouble, troubles
 from gpu_device_plugin.status.words import (
     Health,
@@ -51,19 +50,13 @@ RESOURCE_COLUMNS = (
 )
 
 
-def status_lines(
-    status: NodeStatus,
-    screen: Screen,
-    resource: str = "",
-    namespace: str = "",  # noqa: ARG001 - as the other commands have it
-) -> Iterator[str]:
+def status_lines(status: NodeStatus, screen: Screen, resource: str = "") -> Iterator[str]:
     """The node as text.
 
     Args:
         status: of the node.
         screen: where the text goes.
         resource: only this resource, and what is wrong with its devices.
-        namespace: makes no difference.
     """
     colours = screen.colours
     found = [*troubles(status, resource)]

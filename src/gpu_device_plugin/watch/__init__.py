@@ -1,1 +1,1 @@
-"""L2: files and signals as asynchronous events."""
+"""Files and signals as asynchronous events."""

@@ -40,7 +40,7 @@ Validate = Callable[[str], None]
 """Raises ConfigError if the configuration at that path cannot be used."""
 
 
-class SignalFailed(UserError):  # noqa: N818 - reads like what has happened
+class SignalFailed(UserError):
     """Nobody could be told of a change."""
 
 

@@ -55,7 +55,7 @@ class Asked:
 Answer = Callable[[Asked], Awaitable[Response]]
 
 
-class _Refused(Exception):  # noqa: N818 - what has happened to the client
+class _Refused(Exception):
     """The connection ends after this answer."""
 
     def __init__(self, status: int, text: str, **headers: str) -> None:

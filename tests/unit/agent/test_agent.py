@@ -19,7 +19,7 @@ from gpu_device_plugin.agent.configurations import Configurations
 from gpu_device_plugin.agent.labeller import Labeller
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.labels.facts import FactReader
-from gpu_device_plugin.labels.service import Work
+from gpu_device_plugin.labels.work import Work
 from gpu_device_plugin.plugin.node import Node
 from gpu_device_plugin.plugin.observation import Observation, Reload
 from gpu_device_plugin.telemetry import HealthChanged, Outcome, Reloaded, Turn

@@ -26,7 +26,7 @@ from gpu_device_plugin.hardware.node_facts import NodeFacts, NodeSource
 from gpu_device_plugin.kube.errors import ApiError
 from gpu_device_plugin.labels.facts import FactReader
 from gpu_device_plugin.labels.output import OutputError
-from gpu_device_plugin.labels.service import Work
+from gpu_device_plugin.labels.work import Work
 from gpu_device_plugin.plugin.node import Node
 from gpu_device_plugin.telemetry import Labelled, Outcome
 

@@ -4,7 +4,7 @@ import json
 
 from support.doctor import Machine, failures, steps, warnings
 
-from gpu_device_plugin.diagnosis.doctor_model import Verdict
+from gpu_device_plugin.diagnosis.doctor.model import Verdict
 
 OURS = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from support.doctor import Machine, failures, some_facts, steps, warnings
 
-from gpu_device_plugin.diagnosis.doctor_model import Verdict
+from gpu_device_plugin.diagnosis.doctor.model import Verdict
 
 
 class TestConfig:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.doctor import Machine, failures, some_facts, steps, warnings
 
-from gpu_device_plugin.diagnosis.doctor_model import Verdict
+from gpu_device_plugin.diagnosis.doctor.model import Verdict
 
 LIB = "/usr/lib/x86_64-linux-gnu"
 VERSION = (

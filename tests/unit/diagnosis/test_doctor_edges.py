@@ -15,8 +15,8 @@ from support.apiserver import ApiServer
 from support.doctor import Machine
 from support.serving import a_service
 
-from gpu_device_plugin.diagnosis import doctor_edges as edges
-from gpu_device_plugin.diagnosis.doctor_host import Host
+from gpu_device_plugin.diagnosis.doctor import edges
+from gpu_device_plugin.diagnosis.doctor.host import Host
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.hardware.nvml_facts import NvmlFacts
 from gpu_device_plugin.kube.errors import AccessError, ApiError, ApiUnreachable

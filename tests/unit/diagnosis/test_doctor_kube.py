@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.doctor import Machine, check_named, failures, some_facts, steps, told, warnings
 
-from gpu_device_plugin.diagnosis.doctor_model import Verdict
+from gpu_device_plugin.diagnosis.doctor.model import Verdict
 from gpu_device_plugin.kube.errors import ApiError, ApiUnreachable
 
 NAMES = ("node-labels", "node-capacity", "node-config")

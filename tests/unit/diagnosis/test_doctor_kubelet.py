@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from support.doctor import PLUGINS, Machine, failures, some_facts, steps, told, warnings
 
-from gpu_device_plugin.diagnosis.doctor_model import Verdict
+from gpu_device_plugin.diagnosis.doctor.model import Verdict
 
 SOCKET = f"{PLUGINS}/kubelet.sock"
 UNIX_HEAD = "Num       RefCount Protocol Flags    Type St Inode Path\n"

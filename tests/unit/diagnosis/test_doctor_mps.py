@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.doctor import MIB, Machine, a_gpu, failures, some_facts, told, warnings
 
-from gpu_device_plugin.diagnosis.doctor_edges import Space
-from gpu_device_plugin.diagnosis.doctor_model import Verdict
+from gpu_device_plugin.diagnosis.doctor.edges import Space
+from gpu_device_plugin.diagnosis.doctor.model import Verdict
 
 RESOURCE = "nvidia.com/gpu"
 CONFIG = """\

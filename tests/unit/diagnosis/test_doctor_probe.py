@@ -7,7 +7,7 @@ import pytest
 from support import nvmlsim
 from support.doctor import a_gpu, some_facts
 
-from gpu_device_plugin.diagnosis import doctor_nvml_probe as probe
+from gpu_device_plugin.diagnosis.doctor import nvml_probe as probe
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.nvml_facts import NvmlFacts
 from gpu_device_plugin.hardware.simulated import SimulatedBackend

@@ -10,11 +10,13 @@ import pytest
 import yaml
 from support.doctor import Machine
 
-from gpu_device_plugin.diagnosis import doctor_run
-from gpu_device_plugin.diagnosis.doctor_catalogue import CHECKS, choose
-from gpu_device_plugin.diagnosis.doctor_document import as_json, as_yaml, to_dict
-from gpu_device_plugin.diagnosis.doctor_host import Host
-from gpu_device_plugin.diagnosis.doctor_model import (
+from gpu_device_plugin.console.data import data_text
+from gpu_device_plugin.console.screen import ANSI, Screen
+from gpu_device_plugin.diagnosis.doctor import run
+from gpu_device_plugin.diagnosis.doctor.catalogue import CHECKS, choose
+from gpu_device_plugin.diagnosis.doctor.document import to_dict
+from gpu_device_plugin.diagnosis.doctor.host import Host
+from gpu_device_plugin.diagnosis.doctor.model import (
     Check,
     Findings,
     Group,
@@ -22,11 +24,11 @@ from gpu_device_plugin.diagnosis.doctor_model import (
     Verdict,
     not_checked,
 )
-from gpu_device_plugin.diagnosis.doctor_run import Finished, run_checks
-from gpu_device_plugin.diagnosis.doctor_text import Style, lines_of, list_lines
+from gpu_device_plugin.diagnosis.doctor.run import Finished, run_checks
+from gpu_device_plugin.diagnosis.doctor.text import Style, lines_of, list_lines
 from gpu_device_plugin.errors import UsageError
-from gpu_device_plugin.inspection.text import ANSI, PLAIN
 
+WIDE = Screen(None)
 DOCS = Path(__file__).parents[3] / "docs"
 
 
@@ -68,7 +70,7 @@ class TestRunning:
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         over = threading.Event()
-        monkeypatch.setattr(doctor_run, "PATIENCE_SECONDS", 0.01)
+        monkeypatch.setattr(run, "PATIENCE_SECONDS", 0.01)
 
         def hang(_host: Host) -> Outcome:
             over.wait()
@@ -85,7 +87,7 @@ class TestRunning:
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         shown = threading.Event()
-        monkeypatch.setattr(doctor_run, "PATIENCE_SECONDS", 0.01)
+        monkeypatch.setattr(run, "PATIENCE_SECONDS", 0.01)
 
         def slow(_host: Host) -> Outcome:
             shown.wait()
@@ -143,7 +145,7 @@ class TestChoice:
 
 class TestText:
     def text(self, *results: Finished, style: Style | None = None) -> str:
-        return "\n".join(lines_of(results, style or Style(PLAIN)))
+        return "\n".join(lines_of(results, style or Style(WIDE)))
 
     def test_a_failure_is_shown_with_everything(self) -> None:
         text = self.text(Finished(a_check(a_failure()), a_failure(), 0.1))
@@ -183,7 +185,7 @@ class TestText:
         result = Finished(a_check(outcome), outcome, 0)
 
         assert "a thing" not in self.text(result)
-        verbose = self.text(result, style=Style(PLAIN, verbose=True))
+        verbose = self.text(result, style=Style(WIDE, verbose=True))
         assert "saw: a thing" in verbose
         assert "--verbose" not in verbose
 
@@ -203,7 +205,7 @@ class TestText:
         find = Findings()
         find.fail("word " * 30, "step " * 30)
         outcome = find.outcome("")
-        style = Style(ANSI, width=60)
+        style = Style(Screen(60, ANSI))
 
         text = self.text(Finished(a_check(outcome), outcome, 0), style=style)
 
@@ -249,5 +251,5 @@ class TestDocument:
                 "seconds": 0.123,
             }
         ]
-        assert json.loads(as_json(data)) == data
-        assert yaml.safe_load(as_yaml(data)) == data
+        assert json.loads(data_text(data, "json")) == data
+        assert yaml.safe_load(data_text(data, "yaml")) == data

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.doctor import Machine, failures, steps, warnings
 
-from gpu_device_plugin.diagnosis.doctor_model import Verdict
-from gpu_device_plugin.diagnosis.doctor_runtime_files import find_runtimes
+from gpu_device_plugin.diagnosis.doctor.model import Verdict
+from gpu_device_plugin.diagnosis.doctor.runtime_files import find_runtimes
 
 CONTAINERD = "/etc/containerd/config.toml"
 V2 = """\

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from support.doctor import MIB, Machine, a_gpu, failures, some_facts, steps, told, warnings
 
-from gpu_device_plugin.diagnosis.doctor_edges import Space
-from gpu_device_plugin.diagnosis.doctor_model import Verdict
+from gpu_device_plugin.diagnosis.doctor.edges import Space
+from gpu_device_plugin.diagnosis.doctor.model import Verdict
 
 
 def no_space(_path: str) -> Space:

@@ -13,13 +13,13 @@ import yaml
 from support.diagnosis import result_of
 
 from gpu_device_plugin.config.diagnostics import Place
+from gpu_device_plugin.console.screen import ANSI, PLAIN
 from gpu_device_plugin.diagnosis import files
 from gpu_device_plugin.diagnosis.files import Text, read_texts
 from gpu_device_plugin.diagnosis.findings import Finding, Severity
 from gpu_device_plugin.diagnosis.recognise import Kind, recognise
 from gpu_device_plugin.diagnosis.report import github_line, render, summary
 from gpu_device_plugin.diagnosis.validate import validate
-from gpu_device_plugin.inspection.text import ANSI, PLAIN
 
 BAD = "flags: {migStrategy: mxied}\n"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpu_device_plugin.config.option import Program
 from gpu_device_plugin.config.options import PROGRAMS
-from gpu_device_plugin.inspection.completion_model import (
+from gpu_device_plugin.inspection.completion.model import (
     LONGEST_HELP,
     CommandGrammar,
     OptionGrammar,
@@ -48,7 +48,7 @@ class TestGrammar:
     @pytest.mark.parametrize(
         ("path", "name", "values"),
         [
-            (("doctor",), "-o", Values(("text", "json", "yaml"), name="OUTPUT")),
+            (("doctor",), "-o", Values(("text", "json", "yaml"), name="FORMAT")),
             (("doctor",), "--host-root", Values((), Source.DIRECTORIES, name="DIR")),
             (("doctor",), "--kubeconfig", Values((), Source.FILES, name="FILE")),
             (("doctor",), "--kubelet-socket", Values((), Source.FILES, name="SOCKET")),
@@ -78,8 +78,7 @@ class TestGrammar:
         assert found["simulate",].arguments == simulate
         assert option(found["doctor",], "--verbose").values is None
         assert option(found["doctor",], "--pass-device-specs").needs_equals
-        assert not option(found["doctor",], "--pass-device-specs").takes_next
-        assert option(found["doctor",], "-o").takes_next
+        assert not option(found["doctor",], "-o").needs_equals
 
     @pytest.mark.parametrize("program", Program)
     def test_programs_have_all_their_options(self, program: Program) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.inspection.samples import KIND, minimal
@@ -178,7 +177,7 @@ def test_a_listing_is_data_too(tmp_path: Path) -> None:
     assert [p.startswith(f"CDI specification {tmp_path}/b.json: ") for p in listing.problems] == [
         True
     ]
-    assert json.loads(listing.to_json()) == yaml.safe_load(listing.to_yaml()) == listing.to_dict()
+    assert listing.to_dict()["devices"] == [entry.to_dict() for entry in listing.entries]
     assert list_files([]).to_dict() == {"devices": [], "problems": []}
 
 

@@ -24,10 +24,11 @@ from gpu_device_plugin.cdi.model import (
 )
 from gpu_device_plugin.cdi.names import VENDOR, CdiClass
 from gpu_device_plugin.cdi.writer import write_specs
+from gpu_device_plugin.console.screen import ANSI, PLAIN, colours_for
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.inspection.difference import Sign, compare
 from gpu_device_plugin.inspection.drift import find_drifts
-from gpu_device_plugin.inspection.text import ANSI, PLAIN, colours_for, difference_lines
+from gpu_device_plugin.inspection.text import difference_lines
 
 LINKS = ("--link", "a::b", "--link", "c::d")
 HOOK = Hook("createContainer", "/usr/bin/nvidia-ctk", ("nvidia-ctk", "hook", "x", *LINKS), ("D=1",))

@@ -13,12 +13,11 @@ from support.labels import facts_of, gfd_config
 from unit.inspection.label_reports import DMI, PROFILES, report_of, simulated
 
 from gpu_device_plugin.config.model import GfdFlags
+from gpu_device_plugin.console.screen import ANSI, Screen
 from gpu_device_plugin.inspection.labels_report import (
     Settings,
 )
 from gpu_device_plugin.inspection.labels_text import render, table_lines
-from gpu_device_plugin.inspection.text import ANSI
-from gpu_device_plugin.inspection.topology_matrix import Screen
 from gpu_device_plugin.labels.model import Facts
 
 WIDE = Screen(None)

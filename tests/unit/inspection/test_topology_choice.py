@@ -13,8 +13,8 @@ from support.inventories import a_gpu, a_node
 
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.hardware.model import Inventory, Links
-from gpu_device_plugin.inspection.topology_choice import Choice, Request, choose
-from gpu_device_plugin.inspection.topology_model import Topology, make_topology
+from gpu_device_plugin.inspection.topology.choice import Choice, Request, choose
+from gpu_device_plugin.inspection.topology.model import Topology, make_topology
 from gpu_device_plugin.plugin.preference import LinkedGpus
 from gpu_device_plugin.resources.model import Device, Resource
 from gpu_device_plugin.resources.topology import TopologyAllocator

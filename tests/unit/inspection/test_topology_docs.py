@@ -8,14 +8,14 @@ from pathlib import Path
 from support.configs import a_config
 from support.inventories import a_node
 
+from gpu_device_plugin.console.screen import Screen
 from gpu_device_plugin.hardware.model import Links
 from gpu_device_plugin.hardware.simulated import SimulatedBackend
-from gpu_device_plugin.inspection.topology_choice import Request, choose
-from gpu_device_plugin.inspection.topology_data import to_dict
-from gpu_device_plugin.inspection.topology_matrix import Screen
-from gpu_device_plugin.inspection.topology_model import NEARNESS, level_score, make_topology
-from gpu_device_plugin.inspection.topology_read import survey
-from gpu_device_plugin.inspection.topology_text import text_lines
+from gpu_device_plugin.inspection.topology.choice import Request, choose
+from gpu_device_plugin.inspection.topology.data import to_dict
+from gpu_device_plugin.inspection.topology.model import NEARNESS, level_score, make_topology
+from gpu_device_plugin.inspection.topology.read import survey
+from gpu_device_plugin.inspection.topology.text import text_lines
 from gpu_device_plugin.programs.gpu_node_topology import FORMATS, OPTIONS_OF_PLUGIN
 
 PAGE = (Path(__file__).parents[3] / "docs" / "topology.md").read_text(encoding="utf-8")

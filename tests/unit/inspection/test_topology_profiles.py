@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from gpu_device_plugin.console.screen import Screen
 from gpu_device_plugin.hardware.simulated import SimulatedBackend
-from gpu_device_plugin.inspection.topology_choice import Request, choose
-from gpu_device_plugin.inspection.topology_groups import find_groups
-from gpu_device_plugin.inspection.topology_matrix import Screen
-from gpu_device_plugin.inspection.topology_model import Topology, make_topology
-from gpu_device_plugin.inspection.topology_text import text_lines
-from gpu_device_plugin.inspection.topology_words import group_name, named
+from gpu_device_plugin.inspection.topology.choice import Request, choose
+from gpu_device_plugin.inspection.topology.groups import find_groups
+from gpu_device_plugin.inspection.topology.model import Topology, make_topology
+from gpu_device_plugin.inspection.topology.text import text_lines
+from gpu_device_plugin.inspection.topology.words import group_name, named
 
 
 def topology_of(profile: str) -> Topology:

@@ -15,18 +15,18 @@ from gpu_device_plugin.config.model import Extensions, ResourcePattern, Resource
 from gpu_device_plugin.errors import ConfigError, InitError
 from gpu_device_plugin.hardware.model import Inventory, Links
 from gpu_device_plugin.hardware.simulated import SimulatedBackend
-from gpu_device_plugin.inspection.topology_choice import Request, choose
-from gpu_device_plugin.inspection.topology_data import to_json
-from gpu_device_plugin.inspection.topology_groups import find_groups
-from gpu_device_plugin.inspection.topology_model import Topology, make_topology
-from gpu_device_plugin.inspection.topology_read import Survey, survey
-from gpu_device_plugin.inspection.topology_select import (
+from gpu_device_plugin.inspection.topology.choice import Request, choose
+from gpu_device_plugin.inspection.topology.data import to_json
+from gpu_device_plugin.inspection.topology.groups import find_groups
+from gpu_device_plugin.inspection.topology.model import Topology, make_topology
+from gpu_device_plugin.inspection.topology.read import Survey, survey
+from gpu_device_plugin.inspection.topology.select import (
     Indices,
     find_positions,
     parse_list,
     ranges,
 )
-from gpu_device_plugin.inspection.topology_words import group_name, named
+from gpu_device_plugin.inspection.topology.words import group_name, named
 
 
 def survey_of(inventory: Inventory | InitError, **flags: object) -> Survey:

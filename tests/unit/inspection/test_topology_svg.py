@@ -12,17 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.inventories import a_gpu, a_node
 
+from gpu_device_plugin.console.screen import Screen
 from gpu_device_plugin.hardware.model import Links
 from gpu_device_plugin.hardware.simulated import SimulatedBackend
 from gpu_device_plugin.hardware.simulated_profile import built_in_names
-from gpu_device_plugin.inspection.topology_choice import Request, choose
-from gpu_device_plugin.inspection.topology_groups import find_groups
-from gpu_device_plugin.inspection.topology_layout import make_layout
-from gpu_device_plugin.inspection.topology_matrix import Screen, matrix_lines
-from gpu_device_plugin.inspection.topology_model import Topology, make_topology
-from gpu_device_plugin.inspection.topology_style import DARK, LIGHT, Palette
-from gpu_device_plugin.inspection.topology_svg import to_svg
-from gpu_device_plugin.inspection.topology_text import text_lines
+from gpu_device_plugin.inspection.topology.choice import Request, choose
+from gpu_device_plugin.inspection.topology.groups import find_groups
+from gpu_device_plugin.inspection.topology.layout import make_layout
+from gpu_device_plugin.inspection.topology.matrix import matrix_lines
+from gpu_device_plugin.inspection.topology.model import Topology, make_topology
+from gpu_device_plugin.inspection.topology.style import DARK, LIGHT, Palette
+from gpu_device_plugin.inspection.topology.svg import to_svg
+from gpu_device_plugin.inspection.topology.text import text_lines
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 PROFILES = [name for name in built_in_names() if name != "no-driver"]

@@ -9,13 +9,13 @@ from itertools import pairwise
 import pytest
 from support.inventories import a_gpu, a_node
 
+from gpu_device_plugin.console.screen import ANSI, Screen
 from gpu_device_plugin.hardware.model import Links, UnreadableGpu
 from gpu_device_plugin.hardware.simulated import SimulatedBackend
-from gpu_device_plugin.inspection.text import ANSI
-from gpu_device_plugin.inspection.topology_choice import Request, choose
-from gpu_device_plugin.inspection.topology_matrix import Screen, matrix_lines
-from gpu_device_plugin.inspection.topology_model import Topology, make_topology
-from gpu_device_plugin.inspection.topology_text import text_lines
+from gpu_device_plugin.inspection.topology.choice import Request, choose
+from gpu_device_plugin.inspection.topology.matrix import matrix_lines
+from gpu_device_plugin.inspection.topology.model import Topology, make_topology
+from gpu_device_plugin.inspection.topology.text import text_lines
 
 COLOUR = re.compile(r"\x1b\[\d*m")
 

@@ -248,7 +248,7 @@ def test_more_requests_than_the_burst_have_to_wait(api: ApiServer) -> None:
 def test_an_answer_of_enormous_size_is_refused(
     api: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpu_device_plugin.kube.answers.LARGEST", 1000)
+    monkeypatch.setattr("gpu_device_plugin.kube.client.LARGEST", 1000)
     api.store.put(NODE, {"metadata": {"annotations": {"a": "x" * 2000}}})
 
     async def work() -> None:

@@ -10,9 +10,9 @@ import pytest
 from support.aio import run, within
 from support.apiserver import ApiServer
 
+from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.kube.access import Access
 from gpu_device_plugin.kube.answers import JsonObject
-from gpu_device_plugin.kube.backoff import Backoff
 from gpu_device_plugin.kube.client import KubeClient
 from gpu_device_plugin.kube.errors import ApiError, KubeError
 from gpu_device_plugin.kube.watch import ObjectState, ProblemLog, watch_object

@@ -16,17 +16,18 @@ from support.configs import time_sliced
 from support.inventories import a_gpu, cut_gpu
 from support.labels import facts_of, gfd_config
 
+from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.config.durations import INFINITE
 from gpu_device_plugin.config.model import Config, GfdFlags
 from gpu_device_plugin.errors import ConfigError, HardwareError, InitError, UserError
 from gpu_device_plugin.hardware.model import Gpu
 from gpu_device_plugin.hardware.node_facts import NodeFacts
-from gpu_device_plugin.kube.backoff import Backoff
 from gpu_device_plugin.kube.errors import ApiError, ApiUnreachable
 from gpu_device_plugin.labels.facts import FactReader
 from gpu_device_plugin.labels.output import OutputError
 from gpu_device_plugin.labels.reports import Reports, SaidOnce
-from gpu_device_plugin.labels.service import LabelService, Pauses, Work
+from gpu_device_plugin.labels.service import LabelService
+from gpu_device_plugin.labels.work import Pauses, Work
 from gpu_device_plugin.telemetry import Happening, Labelled, Outcome, Reloaded
 
 SECOND = 10**9

@@ -14,12 +14,8 @@ from support.inventories import a_node
 from gpu_device_plugin.hardware.model import HealthEvent, HealthKind
 from gpu_device_plugin.plugin import health as module
 from gpu_device_plugin.plugin.board import DeviceBoard
-from gpu_device_plugin.plugin.health import (
-    SILENCE_SECONDS,
-    HealthWatch,
-    WatchState,
-    apply_event,
-)
+from gpu_device_plugin.plugin.health import SILENCE_SECONDS, HealthWatch, apply_event
+from gpu_device_plugin.plugin.watch_state import WatchState
 from gpu_device_plugin.resources.health import HealthPolicy
 from gpu_device_plugin.resources.model import Device, Resource
 from gpu_device_plugin.telemetry import HealthChanged, Turn

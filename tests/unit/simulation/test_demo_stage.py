@@ -11,11 +11,11 @@ import pytest
 from support.aio import run
 
 from gpu_device_plugin.hardware.model import Inventory, Platform
-from gpu_device_plugin.simulation import demo_process
-from gpu_device_plugin.simulation.demo_process import PluginProcess, clean_environment, parse_record
-from gpu_device_plugin.simulation.demo_screen import glyphs_of, is_capable
-from gpu_device_plugin.simulation.demo_stage import LogLine, Side, Stage, Tone
-from gpu_device_plugin.simulation.demo_view import ASCII, UNICODE
+from gpu_device_plugin.simulation.demo import process as module
+from gpu_device_plugin.simulation.demo.glyphs import glyphs_of, is_capable
+from gpu_device_plugin.simulation.demo.process import PluginProcess, clean_environment, parse_record
+from gpu_device_plugin.simulation.demo.stage import LogLine, Side, Stage, Tone
+from gpu_device_plugin.simulation.demo.view import ASCII, UNICODE
 from gpu_device_plugin.simulation.views import EventKind, KubeletEvent, NodeView
 
 UUID = "GPU-1d422e6f-940a-5d8a-93ae-7f41f89b3df1"
@@ -94,8 +94,8 @@ time.sleep(60)
 
 
 def test_a_process_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_process, "PROGRAM", STUBBORN)
-    monkeypatch.setattr(demo_process, "END_SECONDS", 0.1)
+    monkeypatch.setattr(module, "PROGRAM", STUBBORN)
+    monkeypatch.setattr(module, "END_SECONDS", 0.1)
 
     async def story() -> None:
         up = asyncio.Event()
@@ -112,7 +112,7 @@ def test_a_process_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) 
 
 def test_arguments_and_variables_reach_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     program = "import json, os, sys; sys.stderr.write(json.dumps([sys.argv, os.environ['A']]))"
-    monkeypatch.setattr(demo_process, "PROGRAM", program)
+    monkeypatch.setattr(module, "PROGRAM", program)
 
     async def story() -> None:
         said = list[str]()

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_device_plugin.hardware.simulated import SimulatedBackend
-from gpu_device_plugin.simulation.demo_script import ACTS
-from gpu_device_plugin.simulation.demo_stage import LogLine, Picture, Scene, Side, Tone
-from gpu_device_plugin.simulation.demo_text import (
+from gpu_device_plugin.simulation.demo.script import ACTS
+from gpu_device_plugin.simulation.demo.stage import LogLine, Picture, Scene, Side, Tone
+from gpu_device_plugin.simulation.demo.text import (
     Align,
     Column,
     Span,
@@ -18,7 +18,7 @@ from gpu_device_plugin.simulation.demo_text import (
     row,
     to_text,
 )
-from gpu_device_plugin.simulation.demo_view import ASCII, UNICODE, gpu_table, log_line, render
+from gpu_device_plugin.simulation.demo.view import ASCII, UNICODE, gpu_table, log_line, render
 from gpu_device_plugin.simulation.views import DeviceView, NodeView, ResourceView
 
 INVENTORY = SimulatedBackend.from_profile("dgx-a100").read()

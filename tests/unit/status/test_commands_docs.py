@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.local_statuses import example
 
-from gpu_device_plugin.inspection.topology_matrix import Screen
+from gpu_device_plugin.console.screen import Screen
 from gpu_device_plugin.programs.gpu_node import make_parser
 from gpu_device_plugin.status.show_devices import devices_data, devices_lines
 from gpu_device_plugin.status.show_pods import pods_data, pods_lines

@@ -6,7 +6,7 @@ import pytest
 from support.inventories import a_node
 from support.metrics import GPU, NOW, Stage, gpus
 
-from gpu_device_plugin.status.metrics import MOST_RESOURCES, Part
+from gpu_device_plugin.status.metrics.metrics import MOST_RESOURCES, Part
 from gpu_device_plugin.status.model import MpsStatus
 from gpu_device_plugin.telemetry import (
     Answered,

@@ -11,7 +11,7 @@ import yaml
 from support.metrics import SAMPLES, Metric, everything, exposed
 
 from gpu_device_plugin.config.option import Program
-from gpu_device_plugin.status.metrics import PARTS, Part
+from gpu_device_plugin.status.metrics.metrics import PARTS, Part
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")

@@ -17,14 +17,14 @@ from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import SharingStrategy
 from gpu_device_plugin.hardware.model import Links, UnreadableGpu
 from gpu_device_plugin.plugin.ailment import Severity
-from gpu_device_plugin.plugin.health import WatchState
 from gpu_device_plugin.plugin.observation import Reload
 from gpu_device_plugin.plugin.served import State
+from gpu_device_plugin.plugin.watch_state import WatchState
 from gpu_device_plugin.resources.model import Device, Resource
-from gpu_device_plugin.status import metrics as module
-from gpu_device_plugin.status.metrics import Part
-from gpu_device_plugin.status.metrics_names import LONGEST
-from gpu_device_plugin.status.metrics_observed import Cause, cause_of
+from gpu_device_plugin.status.metrics import metrics as module
+from gpu_device_plugin.status.metrics.metrics import Part
+from gpu_device_plugin.status.metrics.names import LONGEST
+from gpu_device_plugin.status.metrics.observed import Cause, cause_of
 from gpu_device_plugin.status.model import Configuration, Holder, MpsStatus, Pods
 from gpu_device_plugin.status.settings import configuration_hash, describe_configuration
 

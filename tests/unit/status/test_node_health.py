@@ -14,10 +14,10 @@ from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.errors import UsageError
 from gpu_device_plugin.hardware.model import Gpu, Inventory, UnreadableGpu
 from gpu_device_plugin.plugin.ailment import Ailment, Severity
-from gpu_device_plugin.plugin.health import WatchState
 from gpu_device_plugin.plugin.node import Node
 from gpu_device_plugin.plugin.observation import Observation, ObservedResource
 from gpu_device_plugin.plugin.served import State
+from gpu_device_plugin.plugin.watch_state import WatchState
 from gpu_device_plugin.programs.device_plugin import main
 from gpu_device_plugin.reports.model import NodeHealth, Watching
 from gpu_device_plugin.resources.model import Device, Plan, Resource

@@ -36,9 +36,9 @@ from gpu_device_plugin.status.model import (
     Pods,
     Reloading,
 )
-from gpu_device_plugin.status.page import CONTENT_SECURITY_POLICY, STYLE, render_page
-from gpu_device_plugin.status.page_gpus import TIMES
-from gpu_device_plugin.status.page_script import SCRIPT
+from gpu_device_plugin.status.page.gpus import TIMES
+from gpu_device_plugin.status.page.page import CONTENT_SECURITY_POLICY, STYLE, render_page
+from gpu_device_plugin.status.page.script import SCRIPT
 
 LIMIT_BYTES = 50_000
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gpu_device_plugin.status.page_script import SECONDS, SECONDS_HIDDEN
-from gpu_device_plugin.status.page_state import CONDITIONS, ENDS, Level
-from gpu_device_plugin.status.page_tables import NEWEST, OLDER
-from gpu_device_plugin.status.page_usage import MOST_CELLS
+from gpu_device_plugin.status.page.script import SECONDS, SECONDS_HIDDEN
+from gpu_device_plugin.status.page.state import CONDITIONS, ENDS, Level
+from gpu_device_plugin.status.page.tables import NEWEST, OLDER
+from gpu_device_plugin.status.page.usage import MOST_CELLS
 
 DOCS = Path(__file__).parents[3] / "docs"
 TEXT = (DOCS / "status-page.md").read_text()

@@ -11,11 +11,11 @@ from support.html_tree import Element, parse_html
 from support.page_status import a_status, lost, many_pods, two_jobs, xid
 
 from gpu_device_plugin.status.model import Holder, LinkStatus, NodeStatus
-from gpu_device_plugin.status.page import render_page
-from gpu_device_plugin.status.page_links import kind_text, sort_links, width_of
-from gpu_device_plugin.status.page_state import view_gpus
-from gpu_device_plugin.status.page_style import DARK, LIGHT
-from gpu_device_plugin.status.page_usage import letter
+from gpu_device_plugin.status.page.links import kind_text, sort_links, width_of
+from gpu_device_plugin.status.page.page import render_page
+from gpu_device_plugin.status.page.state import view_gpus
+from gpu_device_plugin.status.page.style import DARK, LIGHT
+from gpu_device_plugin.status.page.usage import letter
 
 
 def topology_of(status: NodeStatus) -> Element | None:

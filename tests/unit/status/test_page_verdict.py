@@ -9,8 +9,8 @@ from support.page_status import NOW, OK, a_status, lost, two_jobs, xid
 
 from gpu_device_plugin.plugin.ailment import Ailment, Severity
 from gpu_device_plugin.status.model import Check, Labelling, MpsStatus, NodeStatus, Pods
-from gpu_device_plugin.status.page_state import Level, cause_first, view_gpus
-from gpu_device_plugin.status.page_verdict import judge
+from gpu_device_plugin.status.page.state import Level, cause_first, view_gpus
+from gpu_device_plugin.status.page.verdict import judge
 
 FIRST, LAST = NOW - 742, NOW - 700
 

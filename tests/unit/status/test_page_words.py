@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.page_status import NOW
 
-from gpu_device_plugin.status.page_words import (
+from gpu_device_plugin.status.page.words import (
     ago,
     clock,
     gpus_text,

@@ -17,7 +17,8 @@ from gpu_device_plugin.hardware.node_facts import open_source
 from gpu_device_plugin.labels.facts import FactReader
 from gpu_device_plugin.labels.output import FileOutput
 from gpu_device_plugin.labels.record import LabelRecord
-from gpu_device_plugin.labels.service import LabelService, Work
+from gpu_device_plugin.labels.service import LabelService
+from gpu_device_plugin.labels.work import Work
 from gpu_device_plugin.mps.supervisor import MpsSupervisor, Wanted
 from gpu_device_plugin.status.model import MpsStatus
 from gpu_device_plugin.status.of_labels import (

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.local_statuses import GPU, NOW, everything, example, hardware, held, status_of, uuids
 
+from gpu_device_plugin.console.screen import ANSI, Screen
 from gpu_device_plugin.errors import ConfigError
-from gpu_device_plugin.inspection.text import ANSI
-from gpu_device_plugin.inspection.topology_matrix import Screen
-from gpu_device_plugin.inspection.topology_words import TIMES
+from gpu_device_plugin.inspection.topology.words import TIMES
 from gpu_device_plugin.status.document import from_json, to_json
 from gpu_device_plugin.status.model import (
     Check,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpu_device_plugin.plugin.health import WatchState
 from gpu_device_plugin.plugin.served import State
+from gpu_device_plugin.plugin.watch_state import WatchState
 from gpu_device_plugin.status import model
 from gpu_device_plugin.status.collect import SEVERITIES
 from gpu_device_plugin.status.endpoints import FRESH_SECONDS, Page, make_routes

@@ -1,0 +1,1 @@
+"""What commands print: colours, tables, data, pictures that change."""

@@ -1,0 +1,1 @@
+"""Metrics for Prometheus. Imported only where they are served: loads prometheus-client."""

@@ -1,0 +1,1 @@
+"""The status page: a node's status as one HTML document."""
