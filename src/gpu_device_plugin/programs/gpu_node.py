@@ -58,6 +58,8 @@ def make_parser(only: str | None = None) -> argparse.ArgumentParser:
             help=command.summary,
             description=command.description,
             formatter_class=_HelpFormatter,
+            # What an abbreviation stands for would change with the next option.
+            allow_abbrev=False,
         )
         if only in {None, command.name}:
             parts = command.load()
@@ -75,9 +77,9 @@ class _HelpFormatter(argparse.HelpFormatter):
 
 def _run_agent(argv: Sequence[str]) -> int:
     """Its options have the grammar of the programs that it stands for."""
-    from gpu_device_plugin.programs.entry import hold_signals  # noqa: PLC0415 - for this command
+    from gpu_device_plugin.programs.entry import hold_signals
 
     hold_signals()
-    from gpu_device_plugin.programs.gpu_node_agent import run_agent  # noqa: PLC0415 - as above
+    from gpu_device_plugin.programs.gpu_node_agent import run_agent
 
     return run_agent(argv)

@@ -44,9 +44,9 @@ def with_file_of_agent(arguments: Sequence[str], environ: Mapping[str, str]) -> 
     given = any(argument.lstrip("-").partition("=")[0] == "config-file" for argument in arguments)
     if given or environ.get(FILE) or not environ.get(DIRECTORY):
         return list(arguments)
-    from gpu_device_plugin.config.grammar import parse  # noqa: PLC0415 - seldom, as all here
-    from gpu_device_plugin.config.options import PROGRAMS, Program  # noqa: PLC0415
-    from gpu_device_plugin.watch.profiles import ProfileRules  # noqa: PLC0415
+    from gpu_device_plugin.config.grammar import parse
+    from gpu_device_plugin.config.options import PROGRAMS, Program
+    from gpu_device_plugin.watch.profiles import ProfileRules
 
     spec = PROGRAMS[Program.AGENT]
     names = {name for option in OPTIONS for name in spec.option(option).env}
@@ -63,8 +63,8 @@ def with_file_of_agent(arguments: Sequence[str], environ: Mapping[str, str]) -> 
 
 def _label(parsed: Parsed, environ: Mapping[str, str]) -> str:
     """The value of the label now; empty if there is none, or if that is not known."""
-    from gpu_device_plugin.diagnosis.doctor.edges import get_node  # noqa: PLC0415 - as above
-    from gpu_device_plugin.errors import UserError  # noqa: PLC0415
+    from gpu_device_plugin.diagnosis.doctor.edges import get_node
+    from gpu_device_plugin.errors import UserError
 
     name, node = parsed.text("node-label"), parsed.text("node-name")
     try:

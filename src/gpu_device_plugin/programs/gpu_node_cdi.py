@@ -45,10 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_cdi(given: argparse.Namespace) -> int:
     """Runs the command that was given; errors are one line each on stderr."""
-    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
-        USAGE_EXIT,
-        run_command,
-    )
+    from gpu_device_plugin.programs.gpu_node_console import USAGE_EXIT, run_command
 
     command: CdiCommand | None = given.cdi_command
     if command is None:
@@ -133,25 +130,25 @@ def _add_validate_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _generate(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.programs.gpu_node_cdi_make import generate  # noqa: PLC0415 - heavy
+    from gpu_device_plugin.programs.gpu_node_cdi_make import generate
 
     return generate(given)
 
 
 def _diff(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.programs.gpu_node_cdi_make import diff  # noqa: PLC0415 - heavy
+    from gpu_device_plugin.programs.gpu_node_cdi_make import diff
 
     return diff(given)
 
 
 def _list(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.programs.gpu_node_cdi_look import list_devices  # noqa: PLC0415 - heavy
+    from gpu_device_plugin.programs.gpu_node_cdi_look import list_devices
 
     return list_devices(given)
 
 
 def _validate(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.programs.gpu_node_cdi_look import validate  # noqa: PLC0415 - heavy
+    from gpu_device_plugin.programs.gpu_node_cdi_look import validate
 
     return validate(given)
 

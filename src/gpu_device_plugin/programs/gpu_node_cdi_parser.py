@@ -23,9 +23,7 @@ class Parser(argparse.ArgumentParser):
         """The help, with the options of the plugin where they are taken."""
         if not self.get_default("takes_options_of_plugin"):
             return super().format_help()
-        from gpu_device_plugin.programs.gpu_node_cdi_options import (  # noqa: PLC0415 - for help only
-            add_options_of_plugin,
-        )
+        from gpu_device_plugin.programs.gpu_node_cdi_options import add_options_of_plugin
 
         helper = argparse.ArgumentParser(
             prog=self.prog,

@@ -35,61 +35,61 @@ AGENT = "agent"
 
 
 def _status() -> Parts:
-    from gpu_device_plugin.programs import gpu_node_status  # noqa: PLC0415 - for this command only
+    from gpu_device_plugin.programs import gpu_node_status
 
     return Parts(gpu_node_status.add_arguments, gpu_node_status.run_status)
 
 
 def _topology() -> Parts:
-    from gpu_device_plugin.programs import gpu_node_topology  # noqa: PLC0415 - for this command only
+    from gpu_device_plugin.programs import gpu_node_topology
 
     return Parts(gpu_node_topology.add_arguments, gpu_node_topology.run_topology)
 
 
 def _labels() -> Parts:
-    from gpu_device_plugin.programs import gpu_node_labels  # noqa: PLC0415 - for this command only
+    from gpu_device_plugin.programs import gpu_node_labels
 
     return Parts(gpu_node_labels.add_arguments, gpu_node_labels.run_labels)
 
 
 def _cdi() -> Parts:
-    from gpu_device_plugin.programs import gpu_node_cdi  # noqa: PLC0415 - for this command only
+    from gpu_device_plugin.programs import gpu_node_cdi
 
     return Parts(gpu_node_cdi.add_arguments, gpu_node_cdi.run_cdi)
 
 
 def _doctor() -> Parts:
-    from gpu_device_plugin.programs import gpu_node_doctor  # noqa: PLC0415 - for this command only
+    from gpu_device_plugin.programs import gpu_node_doctor
 
     return Parts(gpu_node_doctor.add_arguments, gpu_node_doctor.run_doctor)
 
 
 def _validate() -> Parts:
-    from gpu_device_plugin.programs import gpu_node_validate  # noqa: PLC0415 - for this command only
+    from gpu_device_plugin.programs import gpu_node_validate
 
     return Parts(gpu_node_validate.add_arguments, gpu_node_validate.run_validate)
 
 
 def _explain() -> Parts:
-    from gpu_device_plugin.programs import gpu_node_explain  # noqa: PLC0415 - for this command only
+    from gpu_device_plugin.programs import gpu_node_explain
 
     return Parts(gpu_node_explain.add_arguments, gpu_node_explain.run_explain)
 
 
 def _demo() -> Parts:
-    from gpu_device_plugin.programs import gpu_node_demo  # noqa: PLC0415 - for this command only
+    from gpu_device_plugin.programs import gpu_node_demo
 
     return Parts(gpu_node_demo.add_arguments, gpu_node_demo.run_demo_command)
 
 
 def _simulate() -> Parts:
-    from gpu_device_plugin.programs import gpu_node_simulate  # noqa: PLC0415 - for this command only
+    from gpu_device_plugin.programs import gpu_node_simulate
 
     return Parts(gpu_node_simulate.add_arguments, gpu_node_simulate.run_simulate)
 
 
 def _completion() -> Parts:
-    from gpu_device_plugin.programs import gpu_node_completion  # noqa: PLC0415 - for this command only
+    from gpu_device_plugin.programs import gpu_node_completion
 
     return Parts(gpu_node_completion.add_arguments, gpu_node_completion.run_completion)
 

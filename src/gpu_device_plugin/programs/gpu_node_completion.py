@@ -32,7 +32,6 @@ BOOLEAN = ("true", "false")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options."""
-    parser.allow_abbrev = False
     parser.add_argument(
         "shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish"
     )
@@ -48,10 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_completion(given: argparse.Namespace) -> int:
     """Runs the command; errors are one line each on stderr."""
-    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
-        run_command,
-        write_out,
-    )
+    from gpu_device_plugin.programs.gpu_node_console import run_command, write_out
 
     def work() -> int:
         write_out(script(given.shell, given.program, given.make_parser()))
@@ -175,8 +171,8 @@ def _of_table(names: Sequence[str], metavar: str) -> tuple[str, ...]:
 def _extra(path: tuple[str, ...], names: Sequence[str]) -> tuple[str, ...]:
     """Words that only the command itself knows."""
     if path == ("doctor",) and {"--only", "--skip"} & set(names):
-        from gpu_device_plugin.diagnosis.doctor.catalogue import CHECKS  # noqa: PLC0415 - heavy
-        from gpu_device_plugin.diagnosis.doctor.model import Group  # noqa: PLC0415 - as above
+        from gpu_device_plugin.diagnosis.doctor.catalogue import CHECKS
+        from gpu_device_plugin.diagnosis.doctor.model import Group
 
         return tuple(check.name for check in CHECKS) + tuple(group.name.lower() for group in Group)
     return ()
@@ -186,9 +182,7 @@ def _values(metavar: str, words: Sequence[str]) -> Values:
     """What may be written, by what the help calls it."""
     name = metavar or "value"
     if metavar == "PROFILE":
-        from gpu_device_plugin.hardware.simulated_profile import (  # noqa: PLC0415 - reads files
-            built_in_names,
-        )
+        from gpu_device_plugin.hardware.simulated_profile import built_in_names
 
         return Values(tuple(built_in_names()), Source.FILES, name=name)
     source = Source.NOTHING

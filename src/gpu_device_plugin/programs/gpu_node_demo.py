@@ -34,10 +34,10 @@ def _speed(text: str) -> float:
 
 def run_demo_command(given: argparse.Namespace) -> int:
     """Runs the demonstration; its exit code."""
-    from gpu_device_plugin.errors import UsageError  # noqa: PLC0415 - for this command only
-    from gpu_device_plugin.simulation.demo.demo import run_demo  # noqa: PLC0415 - as above
-    from gpu_device_plugin.simulation.page_address import FREE_LOOPBACK  # noqa: PLC0415 - as above
-    from gpu_device_plugin.web.address import read_address  # noqa: PLC0415 - as above
+    from gpu_device_plugin.errors import UsageError
+    from gpu_device_plugin.simulation.demo.demo import run_demo
+    from gpu_device_plugin.simulation.page_address import FREE_LOOPBACK
+    from gpu_device_plugin.web.address import read_address
 
     address = FREE_LOOPBACK if given.metrics_address is None else given.metrics_address
     try:

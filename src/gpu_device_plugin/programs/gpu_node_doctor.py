@@ -46,20 +46,10 @@ OPTIONS_OF_PLUGIN = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options to the parser of ``gpu-node doctor``."""
-    from gpu_device_plugin.config.option import Program  # noqa: PLC0415 - with the next one
-    from gpu_device_plugin.programs.gpu_node_options import (  # noqa: PLC0415 - 2 ms
-        add_options_of,
-    )
+    from gpu_device_plugin.config.option import Program
+    from gpu_device_plugin.programs.gpu_node_options import add_form_option, add_options_of
 
-    parser.allow_abbrev = False
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=FORMATS,
-        metavar="FORMAT",
-        default="text",
-        help="text for people; json or yaml with everything (default: text)",
-    )
+    add_form_option(parser, FORMATS, "text for people; json or yaml with everything")
     parser.add_argument(
         "--verbose", action="store_true", help="show what was seen of what is in order, too"
     )
@@ -92,25 +82,17 @@ def run_doctor(given: argparse.Namespace) -> int:
         0 if nothing has failed, warnings or not; 1 if something has; 2 if the options make no
         sense.
     """
-    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
-        USAGE_EXIT,
-        run_command,
-    )
+    from gpu_device_plugin.programs.gpu_node_console import USAGE_EXIT, run_command
 
     return run_command(lambda: _examine(given), USAGE_EXIT)
 
 
 def _examine(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.console.data import DATA_FORMS, data_text  # noqa: PLC0415 - heavy, as all
-    from gpu_device_plugin.console.screen import screen_of  # noqa: PLC0415
-    from gpu_device_plugin.diagnosis.doctor import (  # noqa: PLC0415
-        catalogue,
-        document,
-        run,
-        text,
-    )
-    from gpu_device_plugin.diagnosis.doctor.model import Verdict  # noqa: PLC0415
-    from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415
+    from gpu_device_plugin.console.data import DATA_FORMS, data_text
+    from gpu_device_plugin.console.screen import screen_of
+    from gpu_device_plugin.diagnosis.doctor import catalogue, document, run, text
+    from gpu_device_plugin.diagnosis.doctor.model import Verdict
+    from gpu_device_plugin.programs.gpu_node_console import write_out
 
     checks = catalogue.choose(_names(given.only), _names(given.skip))
     if given.list:
@@ -134,15 +116,11 @@ def make_host(given: argparse.Namespace) -> Host:
     Raises:
         UsageError: an option makes no sense.
     """
-    from gpu_device_plugin.cdi.system import System  # noqa: PLC0415 - heavy, as all here
-    from gpu_device_plugin.config.load import load  # noqa: PLC0415
-    from gpu_device_plugin.diagnosis.doctor.host import Host  # noqa: PLC0415
-    from gpu_device_plugin.programs.gpu_node_agent_file import (  # noqa: PLC0415
-        with_file_of_agent,
-    )
-    from gpu_device_plugin.programs.gpu_node_cdi_options import (  # noqa: PLC0415
-        parse_options_of_plugin,
-    )
+    from gpu_device_plugin.cdi.system import System
+    from gpu_device_plugin.config.load import load
+    from gpu_device_plugin.diagnosis.doctor.host import Host
+    from gpu_device_plugin.programs.gpu_node_agent_file import with_file_of_agent
+    from gpu_device_plugin.programs.gpu_node_cdi_options import parse_options_of_plugin
 
     problem: ConfigError | None = None
     arguments = list(given.for_plugin or ())
@@ -158,7 +136,7 @@ def make_host(given: argparse.Namespace) -> Host:
         )
 
     def open_the_backend(config: Config) -> Backend:
-        from gpu_device_plugin.programs.device_plugin import open_backend  # noqa: PLC0415 - heavy
+        from gpu_device_plugin.programs.device_plugin import open_backend
 
         return open_backend(parsed, config)
 
@@ -184,7 +162,7 @@ def _names(given: list[str] | None) -> list[str]:
 
 def _quieten() -> None:
     """What the parts used have to say is in what the checks tell."""
-    import logging  # noqa: PLC0415 - as above
+    import logging
 
     logging.getLogger("gpu_device_plugin").setLevel(logging.CRITICAL)
 

@@ -7,11 +7,13 @@ import logging
 import os
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpu_device_plugin.config.grammar import Parsed
+    from gpu_device_plugin.config.option import Program
     from gpu_device_plugin.diagnosis.answers import Request
     from gpu_device_plugin.diagnosis.comparison import Difference
     from gpu_device_plugin.diagnosis.explanation import Explanation
@@ -26,12 +28,9 @@ _OF_LABELS = ("no-timestamp", "machine-type-file")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options to the parser of ``gpu-node explain``."""
-    from gpu_device_plugin.config.options import Program  # noqa: PLC0415 - with the next one
-    from gpu_device_plugin.programs.gpu_node_options import (  # noqa: PLC0415 - 2 ms
-        add_options_of,
-    )
+    from gpu_device_plugin.config.options import Program
+    from gpu_device_plugin.programs.gpu_node_options import add_form_option, add_options_of
 
-    parser.allow_abbrev = False
     parser.add_argument(
         "things",
         nargs="*",
@@ -52,22 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="tell what changes if this configuration takes the place of --config-file",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=FORMATS,
-        metavar="FORMAT",
-        default="text",
-        help="text for people; json or yaml with everything (default: text)",
-    )
+    add_form_option(parser, FORMATS, "text for people; json or yaml with everything")
     plugin = _names_of_plugin()
     add_options_of(Program.DEVICE_PLUGIN, plugin, parser, "for_programs")
     add_options_of(Program.GPU_FEATURE_DISCOVERY, _OF_LABELS, parser, "for_programs")
 
 
 def _names_of_plugin() -> list[str]:
-    from gpu_device_plugin.config.options import PROGRAMS, Program  # noqa: PLC0415 - as above
-    from gpu_device_plugin.config.options_shared import LISTENER  # noqa: PLC0415 - as above
+    from gpu_device_plugin.config.options import PROGRAMS, Program
+    from gpu_device_plugin.config.options_shared import LISTENER
 
     return [
         option.name
@@ -77,7 +69,7 @@ def _names_of_plugin() -> list[str]:
 
 
 def _request(text: str) -> Request:
-    from gpu_device_plugin.diagnosis.answers import parse_request  # noqa: PLC0415 - only if given
+    from gpu_device_plugin.diagnosis.answers import parse_request
 
     try:
         return parse_request(text)
@@ -91,19 +83,15 @@ def run_explain(given: argparse.Namespace) -> int:
     Returns:
         0, 1 if the node or the configuration cannot be used, or 2 if the options make no sense.
     """
-    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
-        run_command,
-    )
+    from gpu_device_plugin.programs.gpu_node_console import run_command
 
     return run_command(lambda: _explain(given, os.environ))
 
 
 def _explain(given: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from gpu_device_plugin.diagnosis.narrow import narrow  # noqa: PLC0415 - heavy, as all here
-    from gpu_device_plugin.programs.gpu_node_agent_file import (  # noqa: PLC0415
-        with_file_of_agent,
-    )
-    from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415
+    from gpu_device_plugin.diagnosis.narrow import narrow
+    from gpu_device_plugin.programs.gpu_node_agent_file import with_file_of_agent
+    from gpu_device_plugin.programs.gpu_node_console import write_out
 
     arguments, things = _untangled(given.for_programs or [], given.things)
     arguments = with_file_of_agent(arguments, environ)
@@ -124,7 +112,7 @@ def _untangled(arguments: Sequence[str], things: Sequence[str]) -> tuple[list[st
 
     The programs take the value of a boolean only after ``=``.
     """
-    from gpu_device_plugin.config.values import FALSE, TRUE  # noqa: PLC0415 - as above
+    from gpu_device_plugin.config.values import FALSE, TRUE
 
     kept, taken = [], list(things)
     for argument in arguments:
@@ -138,8 +126,8 @@ def _untangled(arguments: Sequence[str], things: Sequence[str]) -> tuple[list[st
 
 
 def _switches() -> set[str]:
-    from gpu_device_plugin.config.option import Kind  # noqa: PLC0415 - as above
-    from gpu_device_plugin.config.options import PROGRAMS  # noqa: PLC0415
+    from gpu_device_plugin.config.option import Kind
+    from gpu_device_plugin.config.options import PROGRAMS
 
     options = [option for spec in PROGRAMS.values() for option in spec.options]
     return {f"--{option.name}" for option in options if option.kind is Kind.BOOL}
@@ -148,11 +136,11 @@ def _switches() -> set[str]:
 def _explanation(
     arguments: Sequence[str], environ: Mapping[str, str], requests: Sequence[Request]
 ) -> Explanation:
-    from gpu_device_plugin.config.load import load  # noqa: PLC0415 - as above
-    from gpu_device_plugin.config.options import Program  # noqa: PLC0415
-    from gpu_device_plugin.diagnosis.explanation import make_explanation  # noqa: PLC0415
-    from gpu_device_plugin.plugin.cdi_settings import CdiSettings  # noqa: PLC0415
-    from gpu_device_plugin.programs.device_plugin import open_backend  # noqa: PLC0415
+    from gpu_device_plugin.config.load import load
+    from gpu_device_plugin.config.options import Program
+    from gpu_device_plugin.diagnosis.explanation import make_explanation
+    from gpu_device_plugin.plugin.cdi_settings import CdiSettings
+    from gpu_device_plugin.programs.device_plugin import open_backend
 
     parsed = _parse(Program.DEVICE_PLUGIN, arguments, environ)
     loaded = load(parsed)
@@ -170,11 +158,11 @@ def _explanation(
 def _with_labels(
     found: Explanation, arguments: Sequence[str], environ: Mapping[str, str]
 ) -> Explanation:
-    from gpu_device_plugin.config.load import load  # noqa: PLC0415 - as above
-    from gpu_device_plugin.config.options import Program  # noqa: PLC0415
-    from gpu_device_plugin.diagnosis.explanation import with_labels  # noqa: PLC0415
-    from gpu_device_plugin.errors import UserError  # noqa: PLC0415
-    from gpu_device_plugin.programs.gpu_node_labels import report_of  # noqa: PLC0415
+    from gpu_device_plugin.config.load import load
+    from gpu_device_plugin.config.options import Program
+    from gpu_device_plugin.diagnosis.explanation import with_labels
+    from gpu_device_plugin.errors import UserError
+    from gpu_device_plugin.programs.gpu_node_labels import report_of
 
     try:
         parsed = _parse(Program.GPU_FEATURE_DISCOVERY, arguments, environ)
@@ -184,10 +172,10 @@ def _with_labels(
         return replace(found, problems=(*found.problems, f"no labels: {error}"))
 
 
-def _parse(program: Any, arguments: Sequence[str], environ: Mapping[str, str]) -> Any:
+def _parse(program: Program, arguments: Sequence[str], environ: Mapping[str, str]) -> Parsed:
     """The arguments that the program has, and its variables."""
-    from gpu_device_plugin.config.grammar import parse  # noqa: PLC0415 - as above
-    from gpu_device_plugin.config.options import PROGRAMS  # noqa: PLC0415
+    from gpu_device_plugin.config.grammar import parse
+    from gpu_device_plugin.config.options import PROGRAMS
 
     names = {name for option in PROGRAMS[program].options for name in option.names}
     own = [each for each in arguments if each.partition("=")[0].removeprefix("--") in names]
@@ -204,9 +192,9 @@ def _tell(found: Explanation) -> int:
 
 
 def _render(found: Explanation, form: str) -> str:
-    from gpu_device_plugin.console.data import DATA_FORMS, data_text  # noqa: PLC0415 - as above
-    from gpu_device_plugin.console.screen import screen_of  # noqa: PLC0415
-    from gpu_device_plugin.diagnosis.explain_text import explanation_lines  # noqa: PLC0415
+    from gpu_device_plugin.console.data import DATA_FORMS, data_text
+    from gpu_device_plugin.console.screen import screen_of
+    from gpu_device_plugin.diagnosis.explain_text import explanation_lines
 
     if form in DATA_FORMS:
         return data_text(found.to_dict(), form)
@@ -215,10 +203,10 @@ def _render(found: Explanation, form: str) -> str:
 
 
 def _render_difference(before: Explanation, after: Explanation, form: str) -> str:
-    from gpu_device_plugin.console.data import DATA_FORMS, data_text  # noqa: PLC0415 - as above
-    from gpu_device_plugin.console.screen import colours_for  # noqa: PLC0415
-    from gpu_device_plugin.diagnosis.comparison import compare  # noqa: PLC0415
-    from gpu_device_plugin.diagnosis.explain_text import difference_lines  # noqa: PLC0415
+    from gpu_device_plugin.console.data import DATA_FORMS, data_text
+    from gpu_device_plugin.console.screen import colours_for
+    from gpu_device_plugin.diagnosis.comparison import compare
+    from gpu_device_plugin.diagnosis.explain_text import difference_lines
 
     differences: tuple[Difference, ...] = compare(before, after)
     if form in DATA_FORMS:

@@ -35,20 +35,14 @@ OPTIONS_OF_DISCOVERY = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options to the parser of ``gpu-node labels``."""
-    from gpu_device_plugin.config.option import Program  # noqa: PLC0415 - with the next one
-    from gpu_device_plugin.programs.gpu_node_options import (  # noqa: PLC0415 - 2 ms
-        add_options_of,
-    )
+    from gpu_device_plugin.config.option import Program
+    from gpu_device_plugin.programs.gpu_node_options import add_form_option, add_options_of
 
-    parser.allow_abbrev = False
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=FORMATS,
-        metavar="FORMAT",
-        default="table",
-        help="table for people; json or yaml with everything; text, just the file that "
-        "gpu-feature-discovery would write (default: table)",
+    add_form_option(
+        parser,
+        FORMATS,
+        "table for people; json or yaml with everything; text, just the file that "
+        "gpu-feature-discovery would write",
     )
     add_options_of(Program.GPU_FEATURE_DISCOVERY, OPTIONS_OF_DISCOVERY, parser, "for_discovery")
 
@@ -60,17 +54,15 @@ def run_labels(given: argparse.Namespace) -> int:
         0, 1 if nothing can be told of GPUs or after an error that a user can mend, or 2 if the
         options make no sense.
     """
-    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
-        run_command,
-    )
+    from gpu_device_plugin.programs.gpu_node_console import run_command
 
     return run_command(lambda: _show(given))
 
 
 def _show(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.console.screen import screen_of  # noqa: PLC0415 - heavy, as all here
-    from gpu_device_plugin.inspection.labels_text import render  # noqa: PLC0415
-    from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415
+    from gpu_device_plugin.console.screen import screen_of
+    from gpu_device_plugin.inspection.labels_text import render
+    from gpu_device_plugin.programs.gpu_node_console import write_out
 
     report = _report(given.for_discovery or (), os.environ)
     if report.simulated and given.output == "table":
@@ -89,12 +81,10 @@ def _show(given: argparse.Namespace) -> int:
 
 def _report(arguments: Sequence[str], environ: Mapping[str, str]) -> Report:
     """Reads configuration and node as gpu-feature-discovery does."""
-    from gpu_device_plugin.config.grammar import parse  # noqa: PLC0415 - heavy, as all here
-    from gpu_device_plugin.config.options import Program  # noqa: PLC0415
-    from gpu_device_plugin.programs.common import load_with_origins  # noqa: PLC0415
-    from gpu_device_plugin.programs.gpu_node_agent_file import (  # noqa: PLC0415
-        with_file_of_agent,
-    )
+    from gpu_device_plugin.config.grammar import parse
+    from gpu_device_plugin.config.options import Program
+    from gpu_device_plugin.programs.common import load_with_origins
+    from gpu_device_plugin.programs.gpu_node_agent_file import with_file_of_agent
 
     arguments = with_file_of_agent(arguments, environ)
     parsed = parse(Program.GPU_FEATURE_DISCOVERY, arguments, environ)
@@ -112,12 +102,9 @@ def report_of(parsed: Parsed, loaded: Loaded) -> Report:
         ConfigError: the configuration cannot be used.
         InitError: the driver cannot be used, and that is not tolerated.
     """
-    from gpu_device_plugin.config.validate import validate_labels  # noqa: PLC0415 - as above
-    from gpu_device_plugin.inspection.labels_report import (  # noqa: PLC0415
-        Settings,
-        make_report,
-    )
-    from gpu_device_plugin.programs.gpu_feature_discovery import make_reader  # noqa: PLC0415
+    from gpu_device_plugin.config.validate import validate_labels
+    from gpu_device_plugin.inspection.labels_report import Settings, make_report
+    from gpu_device_plugin.programs.gpu_feature_discovery import make_reader
 
     # Nothing is published, so that nobody need say to which node.
     flags = replace(loaded.config.flags, use_node_feature_api=False)

@@ -1,16 +1,28 @@
-"""Options that ``gpu-node`` hands on to the logic of another program."""
+"""Options that commands of ``gpu-node`` have in common, and those of another program."""
 
 from __future__ import annotations
 
 import argparse
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gpu_device_plugin.config.option import Kind, Program
 from gpu_device_plugin.config.options import PROGRAMS
 
 PROGRAM_NAMES = tuple(str(program) for program in Program if program is not Program.AGENT)
 """The programs beside ``gpu-node``, of which the agent is a command."""
+
+
+def add_form_option(parser: argparse.ArgumentParser, forms: Sequence[str], meaning: str) -> None:
+    """Adds ``-o``: the form in which a command prints, by default the first one."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=forms,
+        metavar="FORMAT",
+        default=forms[0],
+        help=f"{meaning} (default: {forms[0]})",
+    )
 
 
 def add_options_of(

@@ -51,12 +51,9 @@ class _Action(argparse.Action):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options to the parser of ``gpu-node simulate``."""
-    from gpu_device_plugin.config.option import Program  # noqa: PLC0415 - with the next one
-    from gpu_device_plugin.programs.gpu_node_options import (  # noqa: PLC0415 - 2 ms
-        add_options_of,
-    )
+    from gpu_device_plugin.config.option import Program
+    from gpu_device_plugin.programs.gpu_node_options import add_options_of
 
-    parser.allow_abbrev = False
     parser.add_argument(
         "profile",
         nargs="?",
@@ -99,18 +96,13 @@ def run_simulate(given: argparse.Namespace) -> int:
     Returns:
         0, 1 if the node cannot be run or refuses, or 2 if the options make no sense.
     """
-    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
-        run_command,
-    )
+    from gpu_device_plugin.programs.gpu_node_console import run_command
 
     return run_command(lambda: _act(given) if given.acts else _run(given))
 
 
 def _place(given: argparse.Namespace) -> NodePlace:
-    from gpu_device_plugin.simulation.node_place import (  # noqa: PLC0415 - heavy
-        NodePlace,
-        default_directory,
-    )
+    from gpu_device_plugin.simulation.node_place import NodePlace, default_directory
 
     return NodePlace(os.path.abspath(given.directory or default_directory(os.environ)))
 
@@ -136,7 +128,7 @@ def _prepare(name: str, text: str, place: NodePlace, state: NodeState) -> Any:
     Raises:
         UsageError: it cannot be understood.
     """
-    from gpu_device_plugin.simulation.node_control import ask  # noqa: PLC0415 - heavy
+    from gpu_device_plugin.simulation.node_control import ask
 
     if name == "fault":
         return _fault(text, state)
@@ -156,11 +148,7 @@ def _prepare(name: str, text: str, place: NodePlace, state: NodeState) -> Any:
 
 
 def _fault(text: str, state: NodeState) -> Any:
-    from gpu_device_plugin.simulation.node_faults import (  # noqa: PLC0415 - heavy
-        AT_ONCE,
-        append_fault,
-        check_fault,
-    )
+    from gpu_device_plugin.simulation.node_faults import AT_ONCE, append_fault, check_fault
 
     action = check_fault(text, state.profile)
     when = "seen within 0.2 s" if action in AT_ONCE else "seen when the node is read next"
@@ -188,7 +176,7 @@ def _pod(text: str) -> dict[str, Any]:
 
 
 def _tell(text: str, _answer: object = None) -> None:
-    from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415 - as above
+    from gpu_device_plugin.programs.gpu_node_console import write_out
 
     write_out(f"{text}\n")
 
@@ -199,7 +187,7 @@ def _tell_pod(request: dict[str, Any], answer: dict[str, Any]) -> None:
 
 
 def _show(answer: dict[str, Any]) -> None:
-    import json  # noqa: PLC0415 - for this action
+    import json
 
     del answer["ok"]
     _tell(json.dumps(answer, indent=2))
@@ -207,16 +195,13 @@ def _show(answer: dict[str, Any]) -> None:
 
 def _run(given: argparse.Namespace) -> int:
     """Runs a node until Ctrl-C or SIGTERM."""
-    import asyncio  # noqa: PLC0415 - heavy, as all here
+    import asyncio
 
-    from gpu_device_plugin.hardware.simulated_profile import (  # noqa: PLC0415
-        load_profile,
-        profile_path,
-    )
-    from gpu_device_plugin.simulation.demo.print import Printer  # noqa: PLC0415
-    from gpu_device_plugin.simulation.node_run import SimulatedNodeRun  # noqa: PLC0415
-    from gpu_device_plugin.simulation.page_address import FREE_LOOPBACK  # noqa: PLC0415
-    from gpu_device_plugin.watch.signals import on_signals  # noqa: PLC0415
+    from gpu_device_plugin.hardware.simulated_profile import load_profile, profile_path
+    from gpu_device_plugin.simulation.demo.print import Printer
+    from gpu_device_plugin.simulation.node_run import SimulatedNodeRun
+    from gpu_device_plugin.simulation.page_address import FREE_LOOPBACK
+    from gpu_device_plugin.watch.signals import on_signals
 
     profile = given.profile or DEFAULT_PROFILE
     load_profile(profile)
@@ -247,17 +232,15 @@ def _wanted(given: argparse.Namespace, place: NodePlace, profile: str, address: 
     Raises:
         UsageError: the plugin would not take them.
     """
-    from gpu_device_plugin.config.option import Program  # noqa: PLC0415 - heavy, as all here
-    from gpu_device_plugin.config.options import PROGRAMS  # noqa: PLC0415
-    from gpu_device_plugin.programs.gpu_node_cdi_options import (  # noqa: PLC0415
-        parse_options_of_plugin,
-    )
-    from gpu_device_plugin.simulation.node_run import Wanted  # noqa: PLC0415
+    from gpu_device_plugin.config.option import Program
+    from gpu_device_plugin.config.options import PROGRAMS
+    from gpu_device_plugin.programs.gpu_node_cdi_options import parse_options_of_plugin
+    from gpu_device_plugin.simulation.node_run import Wanted
 
     arguments = list(given.for_plugin or ())
     parsed = parse_options_of_plugin(arguments)
     if address:
-        from gpu_device_plugin.web.address import read_address  # noqa: PLC0415
+        from gpu_device_plugin.web.address import read_address
 
         read_address(address, "--metrics-address")
     if not parsed.is_set("rescan-interval"):

@@ -54,21 +54,11 @@ class View:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options to the parser of one of the commands."""
-    from gpu_device_plugin.config.option import Program  # noqa: PLC0415 - with the next one
-    from gpu_device_plugin.programs.gpu_node_options import (  # noqa: PLC0415 - 2 ms
-        add_options_of,
-    )
+    from gpu_device_plugin.config.option import Program
+    from gpu_device_plugin.programs.gpu_node_options import add_form_option, add_options_of
 
-    parser.allow_abbrev = False
     command = parser.prog.rpartition(" ")[2]
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=FORMATS,
-        metavar="FORMAT",
-        default="table",
-        help="table for people; json or yaml with everything (default: table)",
-    )
+    add_form_option(parser, FORMATS, "table for people; json or yaml with everything")
     parser.add_argument(
         "-w",
         "--watch",
@@ -143,17 +133,13 @@ def run_status(given: argparse.Namespace) -> int:
         0, 1 if nothing can be told, 2 if the options make no sense, 3 with ``--check`` if
         something is wrong, 130 after Ctrl-C.
     """
-    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
-        run_command,
-    )
+    from gpu_device_plugin.programs.gpu_node_console import run_command
 
     return run_command(lambda: _run(given))
 
 
 def _run(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.programs.gpu_node_status_source import (  # noqa: PLC0415 - when it runs
-        open_source,
-    )
+    from gpu_device_plugin.programs.gpu_node_status_source import open_source
 
     if given.check and given.watch is not None:
         raise UsageError("--check needs an end, and --watch has none", "leave one of them out")
@@ -163,16 +149,13 @@ def _run(given: argparse.Namespace) -> int:
 
 
 async def _show(source: LookSource, name: str, shown: Shown) -> int:
-    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - as above
-        slow_note,
-        write_out,
-    )
+    from gpu_device_plugin.programs.gpu_node_console import slow_note, write_out
 
     try:
         with slow_note(name):
             look = await source.look()
         if shown.seconds is not None:
-            from gpu_device_plugin.programs.gpu_node_watch import watch  # noqa: PLC0415 - seldom
+            from gpu_device_plugin.programs.gpu_node_watch import watch
 
             return await watch(source, look, shown)
         text = shown.text(look)
@@ -209,8 +192,8 @@ class Shown:
         Raises:
             UserError: it does not tell what is to be shown.
         """
-        from gpu_device_plugin.console.data import data_text  # noqa: PLC0415 - when it runs
-        from gpu_device_plugin.console.screen import screen_of  # noqa: PLC0415 - as above
+        from gpu_device_plugin.console.data import data_text
+        from gpu_device_plugin.console.screen import screen_of
 
         self.require(look.status)
         if self.form == "table":
@@ -231,14 +214,14 @@ class Shown:
 
     def notes(self, look: Look) -> list[str]:
         """What the look lacks and why."""
-        from gpu_device_plugin.status.troubles import pods_note  # noqa: PLC0415 - as above
+        from gpu_device_plugin.status.troubles import pods_note
 
         note = pods_note(look.status)
         return [*([note] if note else []), *look.notes]
 
     def exit_code(self, look: Look) -> int:
         """0, or 3 if something is wrong and that is asked for."""
-        from gpu_device_plugin.status.troubles import is_well  # noqa: PLC0415 - as above
+        from gpu_device_plugin.status.troubles import is_well
 
         return UNWELL_EXIT if self._is_check and not is_well(look.status, self._resource) else 0
 
@@ -262,21 +245,15 @@ class Shown:
 
 def _view(command: str) -> View:
     if command == "pods":
-        from gpu_device_plugin.status.show_pods import (  # noqa: PLC0415 - for this command only
-            pods_data,
-            pods_lines,
-        )
+        from gpu_device_plugin.status.show_pods import pods_data, pods_lines
 
         return View(pods_lines, pods_data, "no such pod holds a device of this node", True)
     if command == "devices":
-        from gpu_device_plugin.status.show_devices import (  # noqa: PLC0415 - as above
-            devices_data,
-            devices_lines,
-        )
+        from gpu_device_plugin.status.show_devices import devices_data, devices_lines
 
         return View(devices_lines, devices_data, "no such device is offered on this node")
-    from gpu_device_plugin.status.document import to_data  # noqa: PLC0415 - as above
-    from gpu_device_plugin.status.show_status import status_lines  # noqa: PLC0415 - as above
+    from gpu_device_plugin.status.document import to_data
+    from gpu_device_plugin.status.show_status import status_lines
 
     return View(
         lambda status, where, resource, _namespace: status_lines(status, where, resource),

@@ -52,11 +52,7 @@ def open_source(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[
 def _remote(
     text: str, name: str, given: argparse.Namespace, environ: Mapping[str, str]
 ) -> tuple[LookSource, str]:
-    from gpu_device_plugin.status.remote_source import (  # noqa: PLC0415 - only if used
-        Credentials,
-        RemoteSource,
-        parse_address,
-    )
+    from gpu_device_plugin.status.remote_source import Credentials, RemoteSource, parse_address
 
     address = parse_address(text, name)
     if address.scheme == "http" and (given.ca_file or given.insecure):
@@ -71,15 +67,11 @@ def _remote(
 
 
 def _local(given: argparse.Namespace, environ: Mapping[str, str]) -> LookSource:
-    from gpu_device_plugin.config.load import load  # noqa: PLC0415 - heavy, as all here
-    from gpu_device_plugin.programs.device_plugin import open_backend  # noqa: PLC0415
-    from gpu_device_plugin.programs.gpu_node_agent_file import (  # noqa: PLC0415
-        with_file_of_agent,
-    )
-    from gpu_device_plugin.programs.gpu_node_cdi_options import (  # noqa: PLC0415
-        parse_options_of_plugin,
-    )
-    from gpu_device_plugin.status.local_source import LocalSource  # noqa: PLC0415
+    from gpu_device_plugin.config.load import load
+    from gpu_device_plugin.programs.device_plugin import open_backend
+    from gpu_device_plugin.programs.gpu_node_agent_file import with_file_of_agent
+    from gpu_device_plugin.programs.gpu_node_cdi_options import parse_options_of_plugin
+    from gpu_device_plugin.status.local_source import LocalSource
 
     arguments = with_file_of_agent(given.for_plugin or (), environ)
     parsed = parse_options_of_plugin(arguments, environ)

@@ -33,12 +33,9 @@ OPTIONS_OF_PLUGIN = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options to the parser of ``gpu-node topology``."""
-    from gpu_device_plugin.config.option import Program  # noqa: PLC0415 - with the next one
-    from gpu_device_plugin.programs.gpu_node_options import (  # noqa: PLC0415 - 2 ms
-        add_options_of,
-    )
+    from gpu_device_plugin.config.option import Program
+    from gpu_device_plugin.programs.gpu_node_options import add_options_of
 
-    parser.allow_abbrev = False
     parser.add_argument(
         "--size",
         type=_size,
@@ -75,9 +72,7 @@ def _size(text: str) -> int:
 
 
 def _list(text: str) -> tuple[Item, ...]:
-    from gpu_device_plugin.inspection.topology.select import (  # noqa: PLC0415 - not for others
-        parse_list,
-    )
+    from gpu_device_plugin.inspection.topology.select import parse_list
 
     try:
         return parse_list(text)
@@ -91,9 +86,7 @@ def run_topology(given: argparse.Namespace) -> int:
     Returns:
         0, 1 after an error that a user can mend, or 2 if the options make no sense.
     """
-    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
-        run_command,
-    )
+    from gpu_device_plugin.programs.gpu_node_console import run_command
 
     return run_command(lambda: _show(given))
 
@@ -104,9 +97,7 @@ def _show(given: argparse.Namespace) -> int:
     form = given.output or _format_of(given.file or "")
     text = _render(given, form)
     if given.file in {None, "-"}:
-        from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - as above
-            write_out,
-        )
+        from gpu_device_plugin.programs.gpu_node_console import write_out
 
         write_out(text)
     else:
@@ -121,7 +112,7 @@ def _format_of(file: str) -> str:
 
 def _render(given: argparse.Namespace, form: str) -> str:
     """Reads the node, makes the choice that is asked for, and writes both down."""
-    from gpu_device_plugin.inspection.topology import show  # noqa: PLC0415 - heavy
+    from gpu_device_plugin.inspection.topology import show
 
     found = _survey(given)
     topology = found.topology
@@ -139,12 +130,10 @@ def _render(given: argparse.Namespace, form: str) -> str:
 
 
 def _survey(given: argparse.Namespace) -> Survey:
-    from gpu_device_plugin.config.load import load  # noqa: PLC0415 - heavy, as all here
-    from gpu_device_plugin.inspection.topology.read import survey  # noqa: PLC0415
-    from gpu_device_plugin.programs.device_plugin import open_backend  # noqa: PLC0415
-    from gpu_device_plugin.programs.gpu_node_cdi_options import (  # noqa: PLC0415
-        parse_options_of_plugin,
-    )
+    from gpu_device_plugin.config.load import load
+    from gpu_device_plugin.inspection.topology.read import survey
+    from gpu_device_plugin.programs.device_plugin import open_backend
+    from gpu_device_plugin.programs.gpu_node_cdi_options import parse_options_of_plugin
 
     parsed = parse_options_of_plugin(given.for_plugin or ())
     loaded = load(parsed)

@@ -18,6 +18,8 @@ PROGRAMS = ("nvidia-device-plugin", "gpu-feature-discovery", "mps-control-daemon
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options to the parser of ``gpu-node validate``."""
+    from gpu_device_plugin.programs.gpu_node_options import add_form_option
+
     parser.add_argument(
         "paths",
         nargs="+",
@@ -43,14 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="let warnings fail, and not only errors"
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=FORMATS,
-        metavar="FORMAT",
-        default="text",
-        help="text for people, json or yaml for programs, github for annotations of a workflow "
-        "(default: text)",
+    add_form_option(
+        parser,
+        FORMATS,
+        "text for people, json or yaml for programs, github for annotations of a workflow",
     )
 
 
@@ -60,20 +58,18 @@ def run_validate(given: argparse.Namespace) -> int:
     Returns:
         0 if nothing is wrong, 1 if anything is, or 2 if the options make no sense.
     """
-    from gpu_device_plugin.programs.gpu_node_console import (  # noqa: PLC0415 - when it runs
-        run_command,
-    )
+    from gpu_device_plugin.programs.gpu_node_console import run_command
 
     return run_command(lambda: _validate(given))
 
 
 def _validate(given: argparse.Namespace) -> int:
-    from gpu_device_plugin.console.screen import colours_for  # noqa: PLC0415
-    from gpu_device_plugin.diagnosis.files import read_texts  # noqa: PLC0415 - heavy, as all here
-    from gpu_device_plugin.diagnosis.nodes import check_on, read_nodes  # noqa: PLC0415
-    from gpu_device_plugin.diagnosis.report import render  # noqa: PLC0415
-    from gpu_device_plugin.diagnosis.validate import validate  # noqa: PLC0415
-    from gpu_device_plugin.programs.gpu_node_console import write_out  # noqa: PLC0415
+    from gpu_device_plugin.console.screen import colours_for
+    from gpu_device_plugin.diagnosis.files import read_texts
+    from gpu_device_plugin.diagnosis.nodes import check_on, read_nodes
+    from gpu_device_plugin.diagnosis.report import render
+    from gpu_device_plugin.diagnosis.validate import validate
+    from gpu_device_plugin.programs.gpu_node_console import write_out
 
     nodes = read_nodes(given.on)
     result = validate(
@@ -85,6 +81,6 @@ def _validate(given: argparse.Namespace) -> int:
 
 
 def _programs(names: Sequence[str] | None) -> Sequence[Program]:
-    from gpu_device_plugin.config.options import Program  # noqa: PLC0415 - as above
+    from gpu_device_plugin.config.options import Program
 
     return [Program(name) for name in dict.fromkeys(names or PROGRAMS)]
