@@ -55,7 +55,11 @@ class Checked:
 
     findings: tuple[Finding, ...]
     loaded: Loaded | None = None
-    """Made of what is right in it; None if nothing can be read."""
+    """Made of what is right in it; None if nothing can be read, or hardly anything is right."""
+
+
+class _TooManyError(Exception):
+    """Reading on would tell nobody anything new."""
 
 
 def check_file(source: Source, programs: Iterable[Program] = READERS) -> list[Finding]:
@@ -90,17 +94,19 @@ def check(source: Source, parsed: Parsed) -> Checked:
     errors: list[ConfigError] = []
 
     def note(error: ConfigError) -> None:
-        if len(errors) < MOST_FINDINGS:
-            errors.append(error)
+        errors.append(error)
+        if len(errors) >= MOST_FINDINGS:
+            raise _TooManyError
 
     try:
         loaded = load(parsed, lambda _: source.data, note)
+    except _TooManyError:
+        return Checked((*_errors(source, errors), _more_errors(source)))
     except ConfigError as error:
         return Checked(tuple(_errors(source, [*errors, error])))
     is_complete = not errors
-    findings = _of_limit(source, len(errors))
     errors += semantic_errors(parsed, loaded.config, loaded.origins)
-    findings += [*_errors(source, errors)]
+    findings = [*_errors(source, errors)]
     findings += [
         _of_warning(source, loaded, warning)
         for warning in loaded.warnings
@@ -115,11 +121,9 @@ def check(source: Source, parsed: Parsed) -> Checked:
     return Checked(tuple(findings), loaded)
 
 
-def _of_limit(source: Source, errors: int) -> list[Finding]:
-    if errors < MOST_FINDINGS:
-        return []
+def _more_errors(source: Source) -> Finding:
     message = f"there may be more errors than the {MOST_FINDINGS} that are told"
-    return [source.finding(Severity.NOTE, Place(source.file), message)]
+    return source.finding(Severity.NOTE, Place(source.file), message)
 
 
 def check_without_file(parsed: Parsed) -> Checked:
