@@ -248,6 +248,18 @@ MATRIX: dict[str, dict[str, Any]] = {
     "metrics without pages and pods": {
         "metrics": {"enabled": True, "statusPage": False, "podResources": {"enabled": False}},
     },
+    "metrics with alerts and dashboard": {
+        "metrics": {
+            "enabled": True,
+            "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+            "dashboard": {
+                "enabled": True,
+                "namespace": "monitoring",
+                "labels": {"grafana_dashboard": "yes"},
+                "annotations": {"grafana_folder": "GPUs"},
+            },
+        },
+    },
     "metrics, guarded": {
         "metrics": {
             "enabled": True,
@@ -278,6 +290,22 @@ MATRIX: dict[str, dict[str, Any]] = {
             ],
         },
     },
+    "agent, guarded, in the network of the host": {
+        "agent": {"enabled": True},
+        "devicePlugin": {"enableHostNetwork": True},
+        "gfd": {"enabled": True},
+        "config": {"map": {"default": TIME_SLICING}},
+        "reportHealth": ["events", "node-condition"],
+        "metrics": {
+            "enabled": True,
+            "tls": {"secretName": "certificate"},
+            "token": {"secretName": "token"},
+        },
+        "probes": {"enabled": True},
+        "networkPolicy": {"enabled": True},
+        "mps": {"enableHostNetwork": True},
+    },
+    "probes of one kind": {"probes": {"enabled": True, "liveness": None}},
     "probes": {
         "probes": {"enabled": True, "liveness": {"periodSeconds": 60}, "readiness": {}},
         "gfd": {"enabled": True},

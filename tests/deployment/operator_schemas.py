@@ -71,4 +71,25 @@ SERVICE_MONITOR = _strict(
     ["apiVersion", "kind", "metadata", "spec"],
 )
 
-SCHEMAS = {("monitoring.coreos.com/v1", "ServiceMonitor"): SERVICE_MONITOR}
+_RULE = _strict(
+    {"alert": TEXT, "expr": TEXT, "for": DURATION, "labels": LABELS, "annotations": LABELS},
+    ["alert", "expr"],
+)
+_GROUP = _strict(
+    {"name": TEXT, "interval": DURATION, "rules": {"type": "array", "items": _RULE, "minItems": 1}},
+    ["name", "rules"],
+)
+PROMETHEUS_RULE = _strict(
+    {
+        "apiVersion": {"const": "monitoring.coreos.com/v1"},
+        "kind": {"const": "PrometheusRule"},
+        "metadata": METADATA,
+        "spec": _strict({"groups": {"type": "array", "items": _GROUP, "minItems": 1}}, ["groups"]),
+    },
+    ["apiVersion", "kind", "metadata", "spec"],
+)
+
+SCHEMAS = {
+    ("monitoring.coreos.com/v1", "ServiceMonitor"): SERVICE_MONITOR,
+    ("monitoring.coreos.com/v1", "PrometheusRule"): PROMETHEUS_RULE,
+}

@@ -125,6 +125,8 @@ def test_options_of_its_own() -> None:
         ({"gfd": {"enabled": True, "securityContext": None}}, False),
         ({"compatWithCPUManager": True}, True),
         ({"securityContext": {"privileged": True}}, True),
+        ({"securityContext": {"runAsUser": 0}, "gfd": {"enabled": True}}, True),
+        ({"securityContext": {"runAsUser": 0}, "compatWithCPUManager": True}, False),
         ({"gfd": {"enabled": True}, "agent": {"securityContext": {"runAsUser": 0}}}, False),
     ],
 )

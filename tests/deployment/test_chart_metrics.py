@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
-from deployment.charts import GFD, MPS, PLUGIN, Object, Rendered, render
+import yaml
+from deployment.charts import AGENT, GFD, MPS, PLUGIN, ROOT, Object, Rendered, render
 from deployment.matrix import MATRIX
 
 pytestmark = pytest.mark.usefixtures("helm")
@@ -192,10 +195,13 @@ def test_a_service_monitor_finds_its_service_and_may_scrape_it() -> None:
 
 
 def test_a_plain_service_monitor_says_no_more_than_needed() -> None:
-    values = {"enabled": True, "serviceMonitor": {"enabled": True}}
+    values: dict[str, Any] = {"enabled": True, "serviceMonitor": {"enabled": True}}
     monitor = render({"metrics": values}).get("ServiceMonitor", f"{NAME}-metrics")
 
     assert set(monitor["spec"]["endpoints"][0]) == {"port", "path", "interval", "relabelings"}
+    values["serviceMonitor"] = {"enabled": True, "interval": ""}
+    monitor = render({"metrics": values}).get("ServiceMonitor", f"{NAME}-metrics")
+    assert "interval" not in monitor["spec"]["endpoints"][0]
 
 
 @pytest.mark.parametrize("component", PORTS)
@@ -206,10 +212,9 @@ def test_probes(component: str) -> None:
     assert listener(rendered, component)["ENDPOINTS"] == "probes"
     assert container["livenessProbe"] == {
         "httpGet": {"path": "/livez", "port": "metrics", "scheme": "HTTP"},
-        "initialDelaySeconds": 10,
         "periodSeconds": 60,
         "timeoutSeconds": 5,
-        "failureThreshold": 3,
+        "failureThreshold": 6,
     }
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
     assert policy(rendered, component)["ingress"] == [
@@ -222,3 +227,80 @@ def test_the_probe_that_mps_has_anyway_stays() -> None:
 
     assert container["readinessProbe"]["exec"]["command"] == ["test", "-f", "/mps/.ready"]
     assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
+
+
+@pytest.mark.parametrize(
+    ("left_out", "kept"),
+    [("liveness", "readinessProbe"), ("readiness", "livenessProbe")],
+)
+@pytest.mark.parametrize("component", [PLUGIN, GFD])
+def test_either_probe_can_be_left_out(component: str, left_out: str, kept: str) -> None:
+    container = render({**ALL, "probes": {"enabled": True, left_out: None}}).container(component)
+
+    assert {name for name in container if name.endswith("Probe")} == {kept}
+
+
+def test_probes_are_those_of_the_documentation() -> None:
+    container = render({"metrics": {"enabled": True}, "probes": {"enabled": True}}).container(
+        PLUGIN
+    )
+    page = (ROOT / "docs" / "probes.md").read_text(encoding="utf-8")
+    (example, _) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    documented = yaml.safe_load(example)
+
+    for name in ("livenessProbe", "readinessProbe"):
+        probe = documented[name]
+        assert container[name] == {**probe, "httpGet": {**probe["httpGet"], "scheme": "HTTP"}}
+
+
+def test_alerts_are_those_of_the_rule_file() -> None:
+    rendered = render(MATRIX["metrics with alerts and dashboard"])
+
+    rule = rendered.get("PrometheusRule", NAME)
+    written = ROOT / "deployments" / "monitoring" / "prometheus-rules.yaml"
+    assert rule["spec"] == yaml.safe_load(written.read_text(encoding="utf-8"))
+    assert rule["metadata"]["labels"]["release"] == "prometheus"
+    assert rule["metadata"]["labels"]["app.kubernetes.io/instance"] == "nvdp"
+
+
+def test_the_dashboard_is_where_grafana_looks_for_it() -> None:
+    written = (ROOT / "deployments" / "monitoring" / "grafana-dashboard.json").read_bytes()
+    plain = render({"metrics": {"enabled": True, "dashboard": {"enabled": True}}})
+    changed = render(MATRIX["metrics with alerts and dashboard"])
+
+    found = plain.get("ConfigMap", f"{NAME}-dashboard", "gpu")
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert "annotations" not in found["metadata"]
+    assert json.loads(found["data"]["gpu-nodes.json"]) == json.loads(written)
+    moved = changed.get("ConfigMap", f"{NAME}-dashboard", "monitoring")["metadata"]
+    assert moved["labels"]["grafana_dashboard"] == "yes"
+    assert moved["annotations"] == {"grafana_folder": "GPUs"}
+
+
+def test_neither_is_there_by_default() -> None:
+    rendered = render(METRICS)
+
+    assert not rendered.all_of("PrometheusRule")
+    assert not rendered.has("ConfigMap", f"{NAME}-dashboard")
+
+
+def test_the_agent_has_all_of_it_in_the_network_of_the_host() -> None:
+    rendered = render(MATRIX["agent, guarded, in the network of the host"])
+    container = rendered.container(AGENT)
+
+    assert rendered.pod(AGENT)["hostNetwork"] is True
+    assert listener(rendered, AGENT)["ADDRESS"] == ":9440"
+    assert listener(rendered, AGENT)["TOKEN_FILE"] == "/metrics-token/token"
+    assert container["livenessProbe"]["httpGet"]["scheme"] == "HTTPS"
+    assert container["ports"][0]["containerPort"] == 9440
+    assert policy(rendered, AGENT)["egress"]
+    health = f"{NAME}-health"
+    for kind in ("Role", "ClusterRole"):
+        labels = rendered.get(kind, health)["metadata"]["labels"]
+        assert labels["app.kubernetes.io/component"] == AGENT
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        (subject,) = rendered.get(kind, health)["subjects"]
+        assert subject["name"] == rendered.pod(AGENT)["serviceAccountName"]
+    service = rendered.get("Service", f"{NAME}-agent-metrics")["spec"]
+    pod_labels = rendered.daemonset(AGENT)["spec"]["template"]["metadata"]["labels"]
+    assert service["selector"].items() <= pod_labels.items()

@@ -97,6 +97,24 @@ CONTRADICTIONS = [
         "metrics.ports: 9440 is taken twice in the network of the host, by agent and mps",
     ),
     (
+        {"metrics": {"prometheusRule": {"enabled": True}}},
+        NAMESPACE,
+        "metrics.prometheusRule.enabled: there are no metrics for it; set metrics.enabled=true",
+    ),
+    (
+        {"metrics": {"dashboard": {"enabled": True}}},
+        NAMESPACE,
+        "metrics.dashboard.enabled: there are no metrics for it; set metrics.enabled=true",
+    ),
+    (
+        {
+            "metrics": {"enabled": True},
+            "selectorLabelsOverride": {"app.kubernetes.io/component": "gpus"},
+        },
+        NAMESPACE,
+        "selectorLabelsOverride: Services and NetworkPolicies tell the pods of the DaemonSets apart",
+    ),
+    (
         {"simulate": {"profile": "t4x4", "node": "gpus: []"}},
         NAMESPACE,
         "simulate.profile and simulate.node exclude each other",
@@ -134,6 +152,16 @@ def test_a_contradiction_is_named(values: dict[str, Any], namespace: str, messag
         ({"config": {"map": {"any": MPS}}, "migStrategy": "single"}, NAMESPACE),
         ({"unknown": 1}, NAMESPACE),
         ({"agent": {"enabled": True}, "gfd": {"namespaceOverride": "labels"}}, NAMESPACE),
+        ({"selectorLabelsOverride": {"app.kubernetes.io/component": "gpus"}}, NAMESPACE),
+        (
+            {
+                "metrics": {"enabled": True, "ports": {"gfd": 9440, "mps": 9440}},
+                "devicePlugin": {"enableHostNetwork": True},
+                "gfd": {"enableHostNetwork": True},
+                "mps": {"enabled": False, "enableHostNetwork": True},
+            },
+            NAMESPACE,
+        ),
     ],
 )
 def test_what_is_allowed_all_the_same(values: dict[str, Any], namespace: str) -> None:
@@ -173,6 +201,24 @@ def test_the_schema_names_the_place(values: dict[str, Any], place: str) -> None:
         render(values)
 
     assert f"at '{place}'" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "place", "missing"),
+    [
+        ({"agent": None}, "", "agent"),
+        ({"probes": None, "gfd": {"enabled": True}}, "", "probes"),
+        ({"metrics": {"dashboard": None}}, "/metrics", "dashboard"),
+    ],
+)
+def test_values_that_an_older_release_lacks_are_named(
+    values: dict[str, Any], place: str, missing: str
+) -> None:
+    """As after ``helm upgrade --reuse-values``, which brings no defaults of a newer chart."""
+    with pytest.raises(RefusedError) as refused:
+        render(values)
+
+    assert f"at '{place}': missing property '{missing}'" in str(refused.value)
 
 
 def test_schema_and_values_name_the_same() -> None:
@@ -242,6 +288,57 @@ def notes(chart: Path, *arguments: str) -> str:
 )
 def test_notes_tell_what_is_odd(chart: Path, argument: str, text: str) -> None:
     assert text in notes(chart, "--set", argument)
+
+
+PLUGIN_POD = "daemonset/nvdp-gpu-device-plugin -c nvidia-device-plugin-ctr"
+AGENT_POD = "daemonset/nvdp-gpu-device-plugin-agent -c gpu-node-agent-ctr"
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([], [f"-n gpu exec {PLUGIN_POD} -- gpu-node status kubectl", "-- gpu-node doctor"]),
+        (["agent.enabled=true"], [f"exec {AGENT_POD} -- gpu-node status kubectl"]),
+        (
+            ["metrics.enabled=true", "metrics.ports.devicePlugin=9000"],
+            [
+                f"{PLUGIN_POD} -- gpu-node status --address http://127.0.0.1:9000 kubectl",
+                "at http://localhost:9000/ while this runs:",
+                "kubectl -n gpu port-forward daemonset/nvdp-gpu-device-plugin 9000",
+            ],
+        ),
+        (
+            [
+                "metrics.enabled=true",
+                "agent.enabled=true",
+                "metrics.tls.secretName=a",
+                "metrics.token.secretName=b",
+            ],
+            [
+                (
+                    "gpu-node status --address https://127.0.0.1:9440 --insecure "
+                    "--token-file /metrics-token/token kubectl"
+                ),
+                "at https://localhost:9440/ while this runs (any user, with the token as the",
+                "port-forward daemonset/nvdp-gpu-device-plugin-agent 9440",
+            ],
+        ),
+    ],
+)
+def test_notes_tell_how_to_look_at_a_node(chart: Path, values: list[str], texts: list[str]) -> None:
+    told = notes(chart, *(f"--set={value}" for value in values))
+
+    assert [text for text in texts if text not in told] == []
+
+
+@pytest.mark.parametrize(
+    "values", ["metrics.enabled=false", "metrics.enabled=true,metrics.statusPage=false"]
+)
+def test_notes_speak_of_no_page_where_there_is_none(chart: Path, values: str) -> None:
+    told = notes(chart, "--set", values)
+
+    assert "port-forward" not in told
+    assert "--address" not in told
 
 
 def test_notes_of_the_defaults_warn_of_nothing(chart: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from deployment.charts import NAMESPACE, RELEASE, ROOT, template
+from deployment.charts import NAMESPACE, RELEASE, ROOT, containers, render, template
 from deployment.matrix import MATRIX
 
 from gpu_device_plugin.diagnosis.files import Text
@@ -35,6 +35,19 @@ def test_what_the_chart_makes_of_values_is_well(name: str) -> None:
 
     assert len(found) == (name in KNOWN)
     assert all(message.startswith(KNOWN[name]) for message in found)
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_every_container_of_the_programs_is_recognised(name: str) -> None:
+    rendered = render(MATRIX[name])
+    text = template(MATRIX[name], release=RELEASE, namespace=NAMESPACE)
+    ours = [
+        container
+        for component in rendered.components()
+        for container in containers(rendered.daemonset(component))
+    ]
+
+    assert validate([Text("chart", text.encode())]).containers == len(ours)
 
 
 @pytest.mark.parametrize("path", VALUES, ids=lambda path: path.stem)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from deployment.charts import (
+    AGENT,
     PLUGIN,
     ROOT,
     Object,
@@ -339,7 +340,7 @@ def test_the_plain_one_is_that_of_users_with_another_image() -> None:
 def test_examples_of_values(path: Path) -> None:
     rendered = render({"strictValues": True}, "--values", str(path))
 
-    assert PLUGIN in rendered.components()
+    assert {PLUGIN, AGENT} & rendered.components()
     schemas = have_schemas()
     found: list[Any] = problems(rendered.objects, schemas=schemas)
     assert found == []

@@ -76,42 +76,47 @@ def parse_document(data: bytes, file: str) -> Document:
     return Document(root, others.start_mark.line + 1 if others else 0)
 
 
-def parse_documents(data: bytes, file: str) -> Iterator[Node]:
+def parse_documents(data: bytes, file: str, first_line: int = 1) -> Iterator[Node]:
     """Reads one document after another; gives their roots.
+
+    Args:
+        data: the documents.
+        file: where they are from, for messages.
+        first_line: where in the file the data begins.
 
     Raises:
         ConfigError: as `parse_document` does, once it comes to what is wrong.
     """
-    events = _scan(data, file)
+    events = _scan(data, file, first_line)
     for event in events:
         if type(event).__name__ == "DocumentStartEvent":
-            yield _Composer(file).read(events)
+            yield _Composer(file, first_line).read(events)
 
 
-def _scan(data: bytes, file: str) -> Iterator[Any]:
+def _scan(data: bytes, file: str, first_line: int = 1) -> Iterator[Any]:
     """The events of the stream, as PyYAML finds them; raises ConfigError if it is not YAML."""
     import yaml  # noqa: PLC0415 - only programs with a configuration file need it
 
     try:
         yield from yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
-        raise _syntax_error(error, data, file) from None
+        raise _syntax_error(error, data, file, first_line) from None
     except yaml.reader.ReaderError as error:
-        line = data.count(b"\n", 0, error.position) + 1
+        line = data.count(b"\n", 0, error.position) + first_line
         raise Place(file, line).error(f"not YAML: {one_line(str(error.reason))}") from None
     except (ValueError, OverflowError) as error:
         # Without libyaml, numbers in escapes and directives are converted without a check.
         raise Place(file).error(f"not YAML: {one_line(str(error))}") from None
 
 
-def _syntax_error(error: Any, data: bytes, file: str) -> ConfigError:
+def _syntax_error(error: Any, data: bytes, file: str, first_line: int) -> ConfigError:
     what = f"not YAML: {one_line(error.problem)}"
     if error.context:
         what += f" {one_line(error.context)}"
     at: int = error.problem_mark.line
     line = b"".join(data.splitlines()[at : at + 1])
     has_tab = b"\t" in line[: len(line) - len(line.lstrip())]
-    return Place(file, at + 1).error(what, "indent with blanks, not tabs" if has_tab else "")
+    return Place(file, at + first_line).error(what, "indent with blanks, not tabs" if has_tab else "")
 
 
 @dataclass(slots=True)
@@ -126,8 +131,9 @@ class _Collection:
 class _Composer:
     """Makes a tree of events, without recursion, within limits."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, first_line: int = 1) -> None:
         self._file = file
+        self._first_line = first_line
         self._open: list[_Collection] = []
         self._anchors: dict[str, Anchor] = {}
         self._nodes = 0
@@ -137,7 +143,7 @@ class _Composer:
         """The root of the first document; leaves the events that follow it."""
         for event in events:
             kind = type(event).__name__
-            line = event.start_mark.line + 1
+            line = event.start_mark.line + self._first_line
             if kind in {"SequenceStartEvent", "MappingStartEvent"}:
                 self._begin(event, line, is_mapping=kind == "MappingStartEvent")
                 continue
@@ -152,7 +158,7 @@ class _Composer:
             if not self._open:
                 return node
             self._open[-1].items.append(node)
-        return Node(1, None)
+        return Node(self._first_line, None)
 
     def _place(self, line: int) -> Place:
         return Place(self._file, line)

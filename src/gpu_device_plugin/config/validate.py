@@ -158,23 +158,29 @@ def validate_agent(parsed: Parsed) -> None:
     Raises:
         UsageError: names the first option that is missing or wrong.
     """
+    raise_first(problems_for_agent(parsed))
     if not parsed.text("config-file-srcdir"):
         return
-    spec = PROGRAMS[Program.AGENT]
-    for name in ("node-name", "node-label"):
-        if not parsed.text(name):
-            option = spec.option(name)
-            raise UsageError(
-                f"invalid {name}: must not be empty where --config-file-srcdir "
-                "(CONFIG_FILE_SRCDIR) is set",
-                f"set {choices(option.settings)}",
-            )
-    option = spec.option("fallback-strategies")
+    option = PROGRAMS[Program.AGENT].option("fallback-strategies")
     for strategy in parsed.strings(option.name):
         if strategy not in option.allowed:
             raise UsageError(
                 f"invalid {option.name}: {quote(strategy)} is not one",
                 f"allowed: {', '.join(option.allowed)}; set by {choices(option.settings)}",
+            )
+
+
+def problems_for_agent(parsed: Parsed) -> Iterator[UsageError]:
+    """Each option that gpu-node agent cannot follow a label without and that is missing."""
+    if not parsed.text("config-file-srcdir"):
+        return
+    for name in ("node-name", "node-label"):
+        if not parsed.text(name):
+            option = PROGRAMS[Program.AGENT].option(name)
+            yield UsageError(
+                f"invalid {name}: must not be empty where --config-file-srcdir "
+                "(CONFIG_FILE_SRCDIR) is set",
+                f"set {choices(option.settings)}",
             )
 
 

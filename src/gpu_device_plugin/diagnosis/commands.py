@@ -22,6 +22,7 @@ IMAGES = {
 _PROGRAMS = {program.value: program for program in Program}
 _REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")
 SHELLS = frozenset({"sh", "bash", "ash", "dash", "busybox"})
+_GPU_NODE, _AGENT = Program.AGENT.value.split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,12 @@ def command_line(container: Container, lookup: Lookup) -> CommandLine | None:
 
     command, arguments = words("command"), words("args")
     if command:
-        program = _PROGRAMS.get(posixpath.basename(command[0].text))
+        name = posixpath.basename(command[0].text)
         arguments = [*command[1:], *arguments]
+        program = _PROGRAMS.get(name)
+        # The other commands of gpu-node are for people, and end by themselves.
+        if name == _GPU_NODE and arguments and arguments[0].text == _AGENT:
+            program, arguments = Program.AGENT, arguments[1:]
     else:
         program = _of_image(container)
     if program is None:

@@ -172,7 +172,7 @@ def _linked(
 
 
 def choices_of(manager: Options, library: Library) -> tuple[Source, ...]:
-    """The configurations that a config-manager chooses from."""
+    """The configurations that a config-manager, or an agent, chooses from."""
     mount = manager.container.mount_of(manager.parsed.text("config-file-srcdir") or "/")
     if mount is None:
         return ()

@@ -28,8 +28,25 @@ READERS = (
 )
 """The programs that read a configuration."""
 
+OFFERING = frozenset({Program.DEVICE_PLUGIN, Program.AGENT})
+"""The programs that offer devices to the kubelet."""
+
 SOMEWHERE = {"MPS_ROOT": "/run/nvidia/mps", "NODE_NAME": "node"}
 """Variables that the programs get from their pods, which are not known here."""
+
+_LABELLER, _MANAGER = Program.GPU_FEATURE_DISCOVERY, Program.CONFIG_MANAGER
+
+
+def publishes_labels(parsed: Parsed) -> bool:
+    """Whether a program labels the node."""
+    is_agent = parsed.program is Program.AGENT
+    return parsed.flag("publish-labels") if is_agent else parsed.program is _LABELLER
+
+
+def follows_label(parsed: Parsed) -> bool:
+    """Whether a label of the node chooses the configuration of a program, or for others."""
+    is_agent = parsed.program is Program.AGENT
+    return bool(parsed.text("config-file-srcdir")) if is_agent else parsed.program is _MANAGER
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +55,11 @@ class Checked:
 
     findings: tuple[Finding, ...]
     loaded: Loaded | None = None
-    """Made of what is right in it; None if nothing can be read."""
+    """Made of what is right in it; None if nothing can be read, or hardly anything is right."""
+
+
+class _TooManyError(Exception):
+    """Reading on would tell nobody anything new."""
 
 
 def check_file(source: Source, programs: Iterable[Program] = READERS) -> list[Finding]:
@@ -73,17 +94,19 @@ def check(source: Source, parsed: Parsed) -> Checked:
     errors: list[ConfigError] = []
 
     def note(error: ConfigError) -> None:
-        if len(errors) < MOST_FINDINGS:
-            errors.append(error)
+        errors.append(error)
+        if len(errors) >= MOST_FINDINGS:
+            raise _TooManyError
 
     try:
         loaded = load(parsed, lambda _: source.data, note)
+    except _TooManyError:
+        return Checked((*_errors(source, errors), _more_errors(source)))
     except ConfigError as error:
         return Checked(tuple(_errors(source, [*errors, error])))
     is_complete = not errors
-    findings = _of_limit(source, len(errors))
     errors += semantic_errors(parsed, loaded.config, loaded.origins)
-    findings += [*_errors(source, errors)]
+    findings = [*_errors(source, errors)]
     findings += [
         _of_warning(source, loaded, warning)
         for warning in loaded.warnings
@@ -98,11 +121,9 @@ def check(source: Source, parsed: Parsed) -> Checked:
     return Checked(tuple(findings), loaded)
 
 
-def _of_limit(source: Source, errors: int) -> list[Finding]:
-    if errors < MOST_FINDINGS:
-        return []
+def _more_errors(source: Source) -> Finding:
     message = f"there may be more errors than the {MOST_FINDINGS} that are told"
-    return [source.finding(Severity.NOTE, Place(source.file), message)]
+    return source.finding(Severity.NOTE, Place(source.file), message)
 
 
 def check_without_file(parsed: Parsed) -> Checked:
@@ -124,6 +145,12 @@ def semantic_errors(parsed: Parsed, config: Config, origins: Origins) -> Iterato
     match parsed.program:
         case Program.DEVICE_PLUGIN:
             yield from problems_for_plugin(config, lambda: True, origins)
+        case Program.AGENT:
+            yield from problems_for_plugin(config, lambda: True, origins)
+            if parsed.flag("publish-labels"):
+                # An option that both have is told of once.
+                flags = replace(config.flags, device_discovery_strategy=None)
+                yield from problems_for_labels(replace(config, flags=flags), parsed, origins)
         case Program.GPU_FEATURE_DISCOVERY:
             yield from problems_for_labels(config, parsed, origins)
             yield from _mig_strategy(config, origins)

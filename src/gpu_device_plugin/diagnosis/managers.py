@@ -1,4 +1,4 @@
-"""What config-manager is told: whether there is a configuration for every node."""
+"""What config-manager, or the agent, is told: whether there is a configuration for every node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gpu_device_plugin.config.diagnostics import Place
 from gpu_device_plugin.config.text import quote
-from gpu_device_plugin.config.validate import problems_for_manager
+from gpu_device_plugin.config.validate import problems_for_agent, problems_for_manager
 from gpu_device_plugin.diagnosis.config_maps import Library, directory_of
 from gpu_device_plugin.diagnosis.findings import Finding, Severity
 from gpu_device_plugin.diagnosis.options import Options
@@ -16,16 +16,36 @@ from gpu_device_plugin.watch.profiles import NAMED_DEFAULT, Fallback
 
 def check_manager(options: Options, library: Library) -> Iterator[Finding]:
     """Everything about a config-manager but its single flags and variables."""
-    parsed, container = options.parsed, options.container
+    parsed = options.parsed
     for error in problems_for_manager(parsed):
         yield options.finding(Severity.ERROR, "", error.message, error.hint)
+    yield from _check_directory(options, library)
+    if parsed.flag("send-signal"):
+        yield from _check_signal(options)
+
+
+def check_agent(options: Options, library: Library) -> Iterator[Finding]:
+    """What an agent is told of the label that it follows, if it follows one."""
+    parsed = options.parsed
+    if not parsed.text("config-file-srcdir"):
+        return
+    for error in problems_for_agent(parsed):
+        yield options.finding(Severity.ERROR, "", error.message, error.hint)
+    yield from _check_directory(options, library)
+    if parsed.text("config-file"):
+        message = "without effect: the label of the node chooses the configuration"
+        hint = "leave out it or --config-file-srcdir (CONFIG_FILE_SRCDIR)"
+        yield options.finding(Severity.WARNING, "config-file", message, hint)
+
+
+def _check_directory(options: Options, library: Library) -> Iterator[Finding]:
+    """Whether there are configurations to choose from, and one for every node."""
+    parsed, container = options.parsed, options.container
     for fallback in parsed.strings("fallback-strategies"):
         if fallback and fallback not in list(Fallback):
             message = f"{quote(fallback)} is not a fallback strategy"
             hint = f"allowed: {', '.join(Fallback)}"
             yield options.finding(Severity.ERROR, "fallback-strategies", message, hint)
-    if parsed.flag("send-signal"):
-        yield from _check_signal(options)
     directory = parsed.text("config-file-srcdir")
     if not directory:
         return
@@ -34,6 +54,10 @@ def check_manager(options: Options, library: Library) -> Iterator[Finding]:
         message = f"nothing is mounted at {directory}, where the configurations are looked for"
         yield options.finding(Severity.ERROR, "config-file-srcdir", message, "mount a ConfigMap")
         return
+    if mount.sub_path:
+        message = f"a mount with subPath, such as {directory}, stays as it is when files change"
+        hint = "mount the whole ConfigMap"
+        yield options.finding(Severity.WARNING, "config-file-srcdir", message, hint)
     found = directory_of(container, mount, library)
     yield from found.findings
     if found.is_complete and any(() if mount.volume is None else mount.volume.config_maps()):

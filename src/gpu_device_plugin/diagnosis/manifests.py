@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gpu_device_plugin.config.diagnostics import Place, PlacedError
-from gpu_device_plugin.config.document import parse_documents
+from gpu_device_plugin.config.diagnostics import Place
+from gpu_device_plugin.config.document import Node, parse_documents
 from gpu_device_plugin.diagnosis.tree import Value
 from gpu_device_plugin.errors import ConfigError
 
@@ -49,32 +49,32 @@ class Object:
 def read_objects(data: bytes, file: str, report: Callable[[ConfigError], None]) -> Iterator[Object]:
     """Every object of a file; documents that are no YAML are reported and left out."""
     last_line = data.count(b"\n") + (not data.endswith(b"\n"))
-    start = 0
-    while start < len(data):
-        # Blank lines in place of what is done keep the numbers of the others.
-        rest = b"\n" * data.count(b"\n", 0, start) + data[start:]
+    try:
+        roots = list(parse_documents(data, file))
+    except ConfigError:
+        roots = list(_one_by_one(data, file, report))
+    for root in roots:
+        yield from _objects(Value(root, Place(file, root.line)), last_line)
+
+
+def _one_by_one(data: bytes, file: str, report: Callable[[ConfigError], None]) -> Iterator[Node]:
+    """The documents that are YAML, each read for itself, whatever the others are."""
+    line = 1
+    for part in _parts(data):
         try:
-            for root in parse_documents(rest, file):
-                yield from _objects(Value(root, Place(file, root.line)), last_line)
+            yield from parse_documents(part, file, line)
         except ConfigError as error:
             report(error)
-            start = _next_document(data, error, start)
-        else:
-            return
+        line += part.count(b"\n")
 
 
-def _next_document(data: bytes, error: ConfigError, start: int) -> int:
-    """Where the document after the one with the error begins; the end if there is none."""
-    line = error.place.line if isinstance(error, PlacedError) else 0
-    if not line:
-        return len(data)
-    at = start
-    for _ in range(line - 1 - data.count(b"\n", 0, start)):
-        at = data.find(b"\n", at) + 1
-        if not at:
-            return len(data)
-    found = _DOCUMENT.search(data, max(at, start + 1))
-    return found.start() if found else len(data)
+def _parts(data: bytes) -> Iterator[bytes]:
+    """The data, cut before each ``---``, which begins a document wherever it starts a line."""
+    start = 0
+    for mark in _DOCUMENT.finditer(data):
+        yield data[start : mark.start()]
+        start = mark.start()
+    yield data[start:]
 
 
 def _objects(root: Value, last_line: int, depth: int = 0) -> Iterator[Object]:

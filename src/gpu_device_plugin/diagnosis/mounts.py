@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.config.options import Program
+from gpu_device_plugin.diagnosis.configurations import OFFERING, publishes_labels
 from gpu_device_plugin.diagnosis.findings import Finding, Severity
 from gpu_device_plugin.diagnosis.pods import Container, Mount
 from gpu_device_plugin.mps.names import MPS_ROOT
@@ -42,6 +43,10 @@ def needs_of(parsed: Parsed, configs: list[Config]) -> Iterator[Need]:
     match parsed.program:
         case Program.DEVICE_PLUGIN:
             yield from _needs_of_plugin(parsed, configs)
+        case Program.AGENT:
+            yield from _needs_of_plugin(parsed, configs)
+            if publishes_labels(parsed):
+                yield from _needs_of_discovery(configs)
         case Program.GPU_FEATURE_DISCOVERY:
             yield from _needs_of_discovery(configs)
         case Program.MPS_CONTROL_DAEMON:
@@ -106,7 +111,7 @@ def check_needs(container: Container, parsed: Parsed, configs: list[Config]) -> 
             yield from _check_mount(container, mount, need)
     if parsed.command == MOUNT_COMMAND:
         yield from _check_propagation(container)
-    if parsed.program is Program.DEVICE_PLUGIN:
+    if parsed.program in OFFERING:
         yield from _check_user(container, parsed.text("plugin-directory"))
 
 

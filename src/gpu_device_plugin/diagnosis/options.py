@@ -17,6 +17,8 @@ from gpu_device_plugin.diagnosis.findings import Finding, Severity
 from gpu_device_plugin.diagnosis.pods import Container
 from gpu_device_plugin.errors import UsageError, UserError
 
+MOST_ARGUMENTS = 1000
+"""Of a container that are read."""
 _LIKENESS = 0.87
 """How alike two names of variables must be for one to be a slip of the other."""
 _OF_THE_DRIVER = ("NVIDIA_", "DP_", "CUDA_", "KUBERNETES_")
@@ -95,7 +97,11 @@ def _read_variables(
 
 
 def _read_flags(options: tuple[Option, ...], line: CommandLine, findings: list[Finding]) -> Given:
-    words = line.arguments
+    words = line.arguments[:MOST_ARGUMENTS]
+    if len(words) < len(line.arguments):
+        place = line.arguments[MOST_ARGUMENTS].value.place
+        message = f"only the first {MOST_ARGUMENTS} arguments are checked"
+        findings.append(Finding(Severity.WARNING, place, message, "", line.container.title))
     given = Given()
     start = 0
     while True:
@@ -145,7 +151,8 @@ def _warnings(line: CommandLine, parsed: Parsed) -> Iterator[Finding]:
             message = f"the argument {word.text} is not a text"
             yield Finding(Severity.ERROR, word.value.place, message, "put it in quotes", title)
     if ignored := parsed.ignored():
-        word = line.arguments[len(line.arguments) - len(parsed.arguments)]
+        read = line.arguments[:MOST_ARGUMENTS]
+        word = read[len(read) - len(parsed.arguments)]
         yield Finding(Severity.WARNING, word.value.place, ignored, "", title)
     yield from _unknown_variables(line)
 

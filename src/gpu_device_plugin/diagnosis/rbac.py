@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.config.model import Config
-from gpu_device_plugin.config.options import Program
+from gpu_device_plugin.diagnosis.configurations import (
+    OFFERING,
+    follows_label,
+    publishes_labels,
+)
 from gpu_device_plugin.diagnosis.findings import Finding, Severity
 from gpu_device_plugin.diagnosis.manifests import Object
 from gpu_device_plugin.diagnosis.pods import Container, Pod
@@ -26,6 +30,8 @@ class Permission:
     verbs: tuple[str, ...]
     why: str
     is_cluster_wide: bool = False
+    namespace: str = ""
+    """Where a Role has to be, if that is not the pod's namespace."""
 
     def __str__(self) -> str:
         resource = f"{self.resource}.{self.group}" if self.group else self.resource
@@ -36,14 +42,20 @@ def permissions_of(parsed: Parsed, configs: Sequence[Config]) -> Iterator[Permis
     """What a program needs, whichever of the configurations it gets."""
     if parsed.values.get("kubeconfig"):
         return  # it comes as somebody else
-    if parsed.program is Program.CONFIG_MANAGER:
+    if follows_label(parsed):
         verbs = ("get", "list", "watch")
         yield Permission("", "nodes", verbs, "the label of the node", is_cluster_wide=True)
-    elif parsed.program is Program.GPU_FEATURE_DISCOVERY and any(
-        config.flags.use_node_feature_api for config in configs
-    ):
+    if publishes_labels(parsed) and any(c.flags.use_node_feature_api for c in configs):
         verbs = ("get", "create", "update")
         yield Permission("nfd.k8s-sigs.io", "nodefeatures", verbs, "the object with the labels")
+    if parsed.program in OFFERING:
+        reports = parsed.strings("report-health")
+        if "node-condition" in reports:
+            why = "the condition GPUHealthy"
+            yield Permission("", "nodes/status", ("get", "patch"), why, is_cluster_wide=True)
+        if "events" in reports:
+            why = "events of the node, which are in the namespace default"
+            yield Permission("", "events", ("create", "patch"), why, namespace="default")
 
 
 class Cluster:
@@ -82,13 +94,14 @@ class Cluster:
                 rules = self._rules(binding)
                 if rules is None:
                     return  # a role that somebody else makes
-                reaches = binding.kind == "ClusterRoleBinding" or not wanted.is_cluster_wide
-                allowed |= _allowed(rules, wanted) if reaches else set()
+                allowed |= _allowed(rules, wanted) if _reaches(binding, wanted) else set()
         missing = tuple(verb for verb in wanted.verbs if verb not in allowed)
         if not missing:
             return
         lacking = Permission(wanted.group, wanted.resource, missing, wanted.why)
         scope = "a ClusterRole and its binding" if wanted.is_cluster_wide else "a Role"
+        if wanted.namespace:
+            scope += f" and its binding in the namespace {wanted.namespace}"
         if self._account(pod) is None and not allowed:
             message = f"not checked: whether the account {pod.account} may {lacking}"
             hint = f"{container.name} needs that for {wanted.why}; give {scope} as well"
@@ -122,6 +135,14 @@ def _is_for(binding: Object, pod: Pod) -> bool:
         if subject.get("kind").text == "ServiceAccount" and subject.get("name").text == pod.account:
             return not where or not namespace or where == namespace
     return False
+
+
+def _reaches(binding: Object, wanted: Permission) -> bool:
+    """Whether a binding can give a permission at all, by where it is."""
+    if binding.kind == "ClusterRoleBinding":
+        return True
+    known = {wanted.namespace, binding.namespace} - {""}
+    return not wanted.is_cluster_wide and (not wanted.namespace or len(known) == 1)
 
 
 def _allowed(rules: Value, wanted: Permission) -> set[str]:

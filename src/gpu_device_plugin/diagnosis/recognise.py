@@ -31,8 +31,8 @@ SPOKEN = SECTIONS | {key.name for _, key in walk(SCHEMA) if not key.name.islower
 VALUES = frozenset({"devicePlugin", "gfd", "nfd", "image", "config", "nameOverride", "cdi", "mps"})
 """Keys of the chart's values; a configuration has none of them at its top level."""
 
-_KEY = r"[ \t-]*[\"']?({})[\"']?[ \t]*:"
-_SPOKEN = re.compile(_KEY.format("|".join(sorted(SPOKEN))), re.MULTILINE)
+# It begins with the key: a search that began with blanks would try each of a million in vain.
+_SPOKEN = re.compile(rf"(?<![\w.-])(?:{'|'.join(sorted(SPOKEN))})[\"']?[ \t]*:")
 _MANIFEST = re.compile(r"^(?:- )?[ ]*[\"']?(apiVersion|kind)[\"']?[ \t]*:", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{\{-?\s*[.$\w\"(/]")
 

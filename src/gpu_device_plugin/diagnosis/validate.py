@@ -102,11 +102,12 @@ class _Validation:
         self.findings.append(Finding(severity, Place(text.file), message, hint))
 
     def _add_manifests(self, text: Text) -> None:
+        lines = text.data.count(b"\n") + (not text.data.endswith(b"\n"))
+
         def report(error: ConfigError) -> None:
             place, what = what_of(error)
             at = place or Place(text.file)
             # What ends too early is noticed in the line after the last one.
-            lines = text.data.count(b"\n") + (not text.data.endswith(b"\n"))
             at = Place(at.file, min(at.line, lines), at.path)
             self.findings.append(Finding(Severity.ERROR, at, what, error.hint))
 

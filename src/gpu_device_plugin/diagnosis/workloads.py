@@ -10,15 +10,22 @@ from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.diagnosis.commands import command_line, hidden_program
 from gpu_device_plugin.diagnosis.config_maps import (
     ConfigMap,
+    Found,
     Library,
     choices_of,
     configurations_of,
     is_manager,
     read_config_map,
 )
-from gpu_device_plugin.diagnosis.configurations import check, check_without_file
+from gpu_device_plugin.diagnosis.configurations import (
+    OFFERING,
+    check,
+    check_without_file,
+    follows_label,
+)
 from gpu_device_plugin.diagnosis.findings import Finding, Severity, united
-from gpu_device_plugin.diagnosis.managers import check_manager
+from gpu_device_plugin.diagnosis.listener import check_listener
+from gpu_device_plugin.diagnosis.managers import check_agent, check_manager
 from gpu_device_plugin.diagnosis.manifests import Object
 from gpu_device_plugin.diagnosis.mounts import check_needs, check_volumes
 from gpu_device_plugin.diagnosis.options import Options, read_options
@@ -71,7 +78,7 @@ class Workloads:
         found = [options for c in pod.containers() if (options := self._options(c)) is not None]
         managers = [options for options in found if is_manager(options)]
         for options in found:
-            if options.parsed.program not in {*self._programs, Program.CONFIG_MANAGER}:
+            if not self._is_asked_for(options.parsed.program):
                 continue
             self._outcome.containers += 1
             self._outcome.findings += options.findings
@@ -82,8 +89,17 @@ class Workloads:
                 self._outcome.findings += check_manager(options, self._library)
                 self._outcome.choices += choices_of(options, self._library)
                 self._outcome.findings += self._cluster.check(options.container, options.parsed, ())
+                self._outcome.findings += check_listener(options, found)
             else:
                 self._check_program(options, managers)
+                self._outcome.findings += check_listener(options, found)
+
+    def _is_asked_for(self, program: Program) -> bool:
+        """Whether a program's rules are applied; the agent is both of those that it stands for."""
+        if program is Program.AGENT:
+            both = {Program.DEVICE_PLUGIN, Program.GPU_FEATURE_DISCOVERY}
+            return not both.isdisjoint(self._programs)
+        return program is Program.CONFIG_MANAGER or program in self._programs
 
     def _options(self, container: Container) -> Options | None:
         namespace = container.pod.object.namespace
@@ -112,15 +128,22 @@ class Workloads:
         container, parsed = options.container, options.parsed
         outcome = self._outcome
         outcome.programs.add(parsed.program)
+        if parsed.program is Program.AGENT:
+            outcome.findings += check_agent(options, self._library)
+        if parsed.program in OFFERING:
+            outcome.findings += _check_reports(options)
         configs = [] if parsed.command else list(self._configs(options, managers))
         outcome.findings += check_needs(container, parsed, configs)
         outcome.findings += self._cluster.check(container, parsed, configs)
-        if parsed.program is Program.DEVICE_PLUGIN:
+        if parsed.program in OFFERING:
             outcome.configs_of_plugin += [(container, config) for config in configs]
 
     def _configs(self, options: Options, managers: Sequence[Options]) -> Iterator[Config]:
         """What the container may be told by its file, or without one."""
-        found = configurations_of(options.container, options, self._library, managers)
+        if options.parsed.program is Program.AGENT and follows_label(options.parsed):
+            found = Found(choices_of(options, self._library))
+        else:
+            found = configurations_of(options.container, options, self._library, managers)
         self._outcome.findings += found.findings
         for source in found.sources:
             yield from self._check_source(source, options)
@@ -153,6 +176,15 @@ class Workloads:
                 self._outcome.findings.append(
                     Finding(Severity.WARNING, container.value.place, message, hint, container.title)
                 )
+
+
+def _check_reports(options: Options) -> Iterator[Finding]:
+    """Reports of health need the node's name; the program does not start without it."""
+    parsed = options.parsed
+    if parsed.strings("report-health") and not parsed.text("node-name"):
+        message = "the node has to be named, but --node-name is empty"
+        hint = "set NODE_NAME from the field spec.nodeName"
+        yield options.finding(Severity.ERROR, "report-health", message, hint)
 
 
 def _placed(options: Options, finding: Finding) -> Finding:

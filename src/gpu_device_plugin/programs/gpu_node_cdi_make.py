@@ -16,6 +16,7 @@ from gpu_device_plugin.inspection.preview import Preview, make_preview
 from gpu_device_plugin.inspection.text import difference_lines
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings
 from gpu_device_plugin.programs.device_plugin import open_backend
+from gpu_device_plugin.programs.gpu_node_agent_file import with_file_of_agent
 from gpu_device_plugin.programs.gpu_node_cdi_options import parse_options_of_plugin
 from gpu_device_plugin.programs.gpu_node_console import write_out
 
@@ -59,7 +60,7 @@ def diff(given: argparse.Namespace) -> int:
 
 
 def _preview(given: argparse.Namespace) -> Preview:
-    parsed = parse_options_of_plugin(given.options_of_plugin)
+    parsed = parse_options_of_plugin(with_file_of_agent(given.options_of_plugin, os.environ))
     loaded = load(parsed)
     for warning in loaded.warnings:
         log.warning("%s", warning)

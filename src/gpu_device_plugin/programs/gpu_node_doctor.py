@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpu_device_plugin.config.text import one_line
-from gpu_device_plugin.errors import UsageError
+from gpu_device_plugin.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from gpu_device_plugin.config.load import Loaded
@@ -119,9 +119,16 @@ def make_host(given: argparse.Namespace) -> Host:
     from gpu_device_plugin.cdi.system import System
     from gpu_device_plugin.config.load import load
     from gpu_device_plugin.diagnosis.doctor.host import Host
+    from gpu_device_plugin.programs.gpu_node_agent_file import with_file_of_agent
     from gpu_device_plugin.programs.gpu_node_cdi_options import parse_options_of_plugin
 
-    parsed = parse_options_of_plugin(given.for_plugin or ())
+    problem: ConfigError | None = None
+    arguments = list(given.for_plugin or ())
+    try:
+        arguments = with_file_of_agent(arguments, os.environ)
+    except ConfigError as error:
+        problem = error  # that is what the check of the configuration tells
+    parsed = parse_options_of_plugin(arguments)
     if not os.path.isdir(given.host_root):
         raise UsageError(
             f"--host-root: {one_line(given.host_root)} is no directory",
@@ -134,6 +141,8 @@ def make_host(given: argparse.Namespace) -> Host:
         return open_backend(parsed, config)
 
     def load_the_config() -> Loaded:
+        if problem is not None:
+            raise problem
         return load(parsed)
 
     return Host(

@@ -90,9 +90,11 @@ def run_explain(given: argparse.Namespace) -> int:
 
 def _explain(given: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from gpu_device_plugin.diagnosis.narrow import narrow
+    from gpu_device_plugin.programs.gpu_node_agent_file import with_file_of_agent
     from gpu_device_plugin.programs.gpu_node_console import write_out
 
     arguments, things = _untangled(given.for_programs or [], given.things)
+    arguments = with_file_of_agent(arguments, environ)
     if given.diff is not None:
         arguments = [*arguments, "--no-timestamp=true"]  # which is another one every second
     found = _explanation(arguments, environ, given.request)

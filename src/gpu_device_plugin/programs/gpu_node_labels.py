@@ -84,7 +84,9 @@ def _report(arguments: Sequence[str], environ: Mapping[str, str]) -> Report:
     from gpu_device_plugin.config.grammar import parse
     from gpu_device_plugin.config.options import Program
     from gpu_device_plugin.programs.common import load_with_origins
+    from gpu_device_plugin.programs.gpu_node_agent_file import with_file_of_agent
 
+    arguments = with_file_of_agent(arguments, environ)
     parsed = parse(Program.GPU_FEATURE_DISCOVERY, arguments, environ)
     return report_of(parsed, load_with_origins(parsed))
 

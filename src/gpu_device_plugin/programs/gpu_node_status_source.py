@@ -69,10 +69,12 @@ def _remote(
 def _local(given: argparse.Namespace, environ: Mapping[str, str]) -> LookSource:
     from gpu_device_plugin.config.load import load
     from gpu_device_plugin.programs.device_plugin import open_backend
+    from gpu_device_plugin.programs.gpu_node_agent_file import with_file_of_agent
     from gpu_device_plugin.programs.gpu_node_cdi_options import parse_options_of_plugin
     from gpu_device_plugin.status.local_source import LocalSource
 
-    parsed = parse_options_of_plugin(given.for_plugin or (), environ)
+    arguments = with_file_of_agent(given.for_plugin or (), environ)
+    parsed = parse_options_of_plugin(arguments, environ)
     return LocalSource(
         load_config=lambda: load(parsed),
         open_backend=lambda config: open_backend(parsed, config),

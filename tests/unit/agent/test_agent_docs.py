@@ -47,7 +47,7 @@ def test_flags_and_variables_that_are_named_exist() -> None:
     flags = {name for option in options for name in option.names}
     variables = {name for option in options for name in option.env}
     named = set(re.findall(r"`--([a-z-]+)", PAGE))
-    assert named - {"namespace", "set", "reuse-values"} <= flags
+    assert named - {"namespace", "set", "reset-then-reuse-values"} <= flags
     assert set(re.findall(r"`((?:GFD|GPU_NODE)_[A-Z_]+|[A-Z]+_STRATEGY)`", PAGE)) <= variables
 
 

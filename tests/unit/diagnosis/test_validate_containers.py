@@ -639,3 +639,17 @@ def test_configurations_that_a_program_behind_a_script_reads_are_checked_all_the
 
     assert [(f.place.line, f.message) for f in result.findings] == [(12, "1 is too small")]
     assert result.configurations == 2
+
+
+def test_of_very_many_arguments_the_first_thousand_are_checked() -> None:
+    arguments = "".join("    - --no-such\n    - value\n" for _ in range(2000))
+    text = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec:\n  containers:\n  - name: x\n"
+        f"    command: [nvidia-device-plugin]\n    args:\n{arguments}"
+    )
+    found = findings_of(text)
+
+    assert sum('no flag "--no-such"' in f.message for f in found) == 500
+    (told,) = [f for f in found if f.severity is Severity.WARNING]
+    assert told.message == "only the first 1000 arguments are checked"
+    assert told.place.line == 1009

@@ -17,7 +17,7 @@ from gpu_device_plugin.console.screen import ANSI, PLAIN
 from gpu_device_plugin.diagnosis import files
 from gpu_device_plugin.diagnosis.files import Text, read_texts
 from gpu_device_plugin.diagnosis.findings import Finding, Severity
-from gpu_device_plugin.diagnosis.recognise import Kind, recognise
+from gpu_device_plugin.diagnosis.recognise import Kind, recognise, speaks_of_configuration
 from gpu_device_plugin.diagnosis.report import github_line, render, summary
 from gpu_device_plugin.diagnosis.validate import validate
 
@@ -207,3 +207,23 @@ def test_annotations_of_github_are_escaped() -> None:
 )
 def test_summaries(texts: tuple[str, ...], words: str) -> None:
     assert summary(result_of(*texts)) == words
+
+
+@pytest.mark.parametrize("text", [" " * 2**20 + "x", "- " * 2**19, "-" * 2**20, "\t" * 2**20])
+def test_long_rows_of_blanks_and_dashes_take_no_time(text: str) -> None:
+    """With the square of their length, each of them would take the better part of an hour."""
+    assert recognise(text.encode(), "a.yaml") is Kind.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "speaks"),
+    [
+        ("- {flags: {}", True),
+        ("a: [\n\t  'migStrategy' : x", True),
+        ("noflags: [", False),
+        ("my-flags: [", False),
+        ("the flags are: [", False),
+    ],
+)
+def test_what_is_no_yaml_speaks_of_a_configuration_by_whole_keys(text: str, speaks: bool) -> None:
+    assert speaks_of_configuration(text) is speaks

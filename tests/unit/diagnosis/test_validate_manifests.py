@@ -167,3 +167,23 @@ def test_a_document_of_bytes_that_are_no_text_ends_the_file() -> None:
 
     assert found.message.startswith("not YAML")
     assert found.place.line == 6
+
+
+def test_documents_beside_many_that_are_no_yaml_are_read_at_their_lines() -> None:
+    bad = "---\nkind: a: b\n"
+    good = f"---\n{HEAD}data:\n  a.yaml: |\n{indented(BAD, 4)}"
+    found = findings_of(bad * 5000 + good + bad)
+
+    assert len(found) == 5002
+    assert [f.place.line for f in found[:2]] == [2, 4]
+    ours = next(f for f in found if f.subject)
+    assert (ours.place.line, ours.place.path) == (10_000 + 8, "flags.migStrategy")
+    assert found[-1].place.line == 10_000 + 8 + 2
+
+
+def test_what_is_no_text_spoils_only_its_own_document() -> None:
+    """libyaml reads ahead, and so notices it documents before it comes to it."""
+    good = f"---\n{HEAD}data:\n  a.yaml: |\n{indented(BAD, 4)}"
+    found = findings_of(f"{good}---\nkind: \0\n{good}")
+
+    assert [f.place.line for f in found] == [8, 10, 18]

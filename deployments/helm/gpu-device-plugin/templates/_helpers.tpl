@@ -40,6 +40,10 @@
 {{- printf "%s-metrics" (trunc 55 . | trimSuffix "-") }}
 {{- end }}
 
+{{- define "gpu-device-plugin.dashboardNamespace" -}}
+{{- .Values.metrics.dashboard.namespace | default (include "gpu-device-plugin.namespace" .) }}
+{{- end }}
+
 {{- define "gpu-device-plugin.namespace" -}}
 {{- .Values.namespaceOverride | default .Release.Namespace }}
 {{- end }}
@@ -254,12 +258,10 @@ seccompProfile:
 {{- define "gpu-device-plugin.agentSecurityContext" -}}
 {{- if .Values.agent.securityContext }}
 {{- toYaml .Values.agent.securityContext }}
-{{- else if .Values.securityContext }}
-{{- toYaml .Values.securityContext }}
-{{- else if or .Values.compatWithCPUManager (and .Values.gfd.enabled (.Values.gfd.securityContext | default dict).privileged) }}
+{{- else if and .Values.gfd.enabled (.Values.gfd.securityContext | default dict).privileged (not (.Values.securityContext | default dict).privileged) }}
 {{- include "gpu-device-plugin.privileged" . }}
 {{- else }}
-{{- include "gpu-device-plugin.unprivileged" . }}
+{{- include "gpu-device-plugin.pluginSecurityContext" . }}
 {{- end }}
 {{- end }}
 

@@ -107,7 +107,10 @@ The port for metrics, probes and the status page. Every template here takes
 {{- end }}
 {{- end }}
 
-{{/* The port of a container, and the probes that ask there; "readiness" false leaves that one out. */}}
+{{/*
+The port of a container, and the probes that ask there; "readiness" false leaves that one out, and
+so does null in the values.
+*/}}
 {{- define "gpu-device-plugin.listener" -}}
 {{- if include "gpu-device-plugin.listens" .root }}
 ports:
@@ -116,10 +119,12 @@ ports:
     protocol: TCP
 {{- if .root.Values.probes.enabled }}
 {{- $scheme := ternary "HTTPS" "HTTP" (not (empty .root.Values.metrics.tls.secretName)) }}
+{{- with .root.Values.probes.liveness }}
 livenessProbe:
   httpGet: {path: /livez, port: metrics, scheme: {{ $scheme }}}
-  {{- toYaml .root.Values.probes.liveness | nindent 2 }}
-{{- if ne (get . "readiness" | toString) "false" }}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if and .root.Values.probes.readiness (ne (get . "readiness" | toString) "false") }}
 readinessProbe:
   httpGet: {path: /readyz, port: metrics, scheme: {{ $scheme }}}
   {{- toYaml .root.Values.probes.readiness | nindent 2 }}
@@ -128,21 +133,21 @@ readinessProbe:
 {{- end }}
 {{- end }}
 
-{{/* What listens, as YAML: a list of part, component, name and namespace. */}}
+{{/* What listens, as YAML: a list of part, component, name, namespace, and whether in the host's network. */}}
 {{- define "gpu-device-plugin.listeners" -}}
 {{- $namespace := include "gpu-device-plugin.namespace" . }}
 {{- $listeners := list }}
 {{- if include "gpu-device-plugin.pluginRuns" . }}
-{{- $listeners = append $listeners (dict "part" "devicePlugin" "component" "device-plugin" "name" (include "gpu-device-plugin.fullname" .) "namespace" $namespace) }}
+{{- $listeners = append $listeners (dict "part" "devicePlugin" "component" "device-plugin" "name" (include "gpu-device-plugin.fullname" .) "namespace" $namespace "inHost" .Values.devicePlugin.enableHostNetwork) }}
 {{- end }}
 {{- if .Values.agent.enabled }}
-{{- $listeners = append $listeners (dict "part" "agent" "component" "agent" "name" (include "gpu-device-plugin.agentName" .) "namespace" $namespace) }}
+{{- $listeners = append $listeners (dict "part" "agent" "component" "agent" "name" (include "gpu-device-plugin.agentName" .) "namespace" $namespace "inHost" (include "gpu-device-plugin.agentInHostNetwork" .)) }}
 {{- end }}
 {{- if and .Values.devicePlugin.enabled .Values.mps.enabled }}
-{{- $listeners = append $listeners (dict "part" "mps" "component" "mps-control-daemon" "name" (include "gpu-device-plugin.mpsName" .) "namespace" $namespace) }}
+{{- $listeners = append $listeners (dict "part" "mps" "component" "mps-control-daemon" "name" (include "gpu-device-plugin.mpsName" .) "namespace" $namespace "inHost" .Values.mps.enableHostNetwork) }}
 {{- end }}
 {{- if include "gpu-device-plugin.gfdRuns" . }}
-{{- $listeners = append $listeners (dict "part" "gfd" "component" "gpu-feature-discovery" "name" (include "gpu-device-plugin.gfdName" .) "namespace" (include "gpu-device-plugin.gfdNamespace" .)) }}
+{{- $listeners = append $listeners (dict "part" "gfd" "component" "gpu-feature-discovery" "name" (include "gpu-device-plugin.gfdName" .) "namespace" (include "gpu-device-plugin.gfdNamespace" .) "inHost" .Values.gfd.enableHostNetwork) }}
 {{- end }}
 {{- toYaml $listeners }}
 {{- end }}

@@ -156,16 +156,18 @@ def ask_mps(root: str, resource_name: str, command: str) -> tuple[bool, str]:
     return True, outcome.text
 
 
-def get_node(kubeconfig: str, environ: Mapping[str, str], name: str) -> Json:
-    """The node's object of the Kubernetes API.
+def get_node(
+    kubeconfig: str, environ: Mapping[str, str], name: str, seconds: float = API_SECONDS
+) -> Json:
+    """The node's object of the Kubernetes API, which is waited for so long.
 
     Raises:
         KubeError: it is not known how to reach the API, or it does not answer, or refuses.
     """
-    return asyncio.run(_get_node(kubeconfig, environ, name))
+    return asyncio.run(_get_node(kubeconfig, environ, name, seconds))
 
 
-async def _get_node(kubeconfig: str, environ: Mapping[str, str], name: str) -> Json:
+async def _get_node(kubeconfig: str, environ: Mapping[str, str], name: str, seconds: float) -> Json:
     from gpu_device_plugin.kube.access import load_access  # noqa: PLC0415 - for this check
     from gpu_device_plugin.kube.client import KubeClient, path  # noqa: PLC0415 - as above
     from gpu_device_plugin.kube.errors import ApiUnreachable  # noqa: PLC0415 - as above
@@ -173,12 +175,12 @@ async def _get_node(kubeconfig: str, environ: Mapping[str, str], name: str) -> J
     access = load_access(kubeconfig, environ)
     try:
         async with (
-            asyncio.timeout(API_SECONDS),
-            KubeClient(access, program="gpu-node", request_seconds=API_SECONDS) as client,
+            asyncio.timeout(seconds),
+            KubeClient(access, program="gpu-node", request_seconds=seconds) as client,
         ):
             return dict(await client.get(path("api", "v1", "nodes", name)))
     except TimeoutError:
-        raise ApiUnreachable(f"{access.server} does not answer within {API_SECONDS:g} s") from None
+        raise ApiUnreachable(f"{access.server} does not answer within {seconds:g} s") from None
 
 
 def is_clock_synchronised() -> bool | None:
