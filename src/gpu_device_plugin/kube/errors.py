@@ -51,7 +51,7 @@ class ApiError(KubeError):
         self.api_message = message
         self.retry_after = retry_after
         """Seconds that the API asks to wait before the next attempt; 0 if it does not."""
-        told = one_line(message)
+        told = short_line(message)
         super().__init__(
             f"the Kubernetes API refused {request}: {status} {self.reason}"
             + (f": {told}" if told else ""),
@@ -101,7 +101,7 @@ def _phrase(status: int) -> str:
         return "unknown status"
 
 
-def one_line(text: str, longest: int = LONGEST) -> str:
+def short_line(text: str, longest: int = LONGEST) -> str:
     """A text from outside in a message: on one line, printable, of limited length."""
     flat = " ".join(text.split())
     flat = "".join(char if char.isprintable() else "?" for char in flat)

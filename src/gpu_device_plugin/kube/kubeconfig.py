@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from gpu_device_plugin.kube.access import Access, Tls
-from gpu_device_plugin.kube.errors import AccessError, one_line
+from gpu_device_plugin.kube.errors import AccessError, short_line
 
 LARGEST = 16 * 1024 * 1024
 """Bytes that are read; certificates take some kilobytes."""
@@ -42,7 +42,7 @@ def read_kubeconfig(path: str) -> Access:
     _refuse(cluster, user)
     return Access(
         server=_server(cluster),
-        source=f"kubeconfig {one_line(path)}",
+        source=f"kubeconfig {short_line(path)}",
         tls=_tls(cluster, user),
         token=user.text("token"),
         token_file=user.path("tokenFile"),
@@ -96,7 +96,7 @@ def _refuse(cluster: _Section, user: _Section) -> None:
 def _parse(path: str) -> dict[str, Any]:
     import yaml  # noqa: PLC0415 - 3 MB, needed for nothing else
 
-    place = one_line(path)
+    place = short_line(path)
     try:
         with open(path, "rb") as file:
             content = file.read(LARGEST + 1)
@@ -132,7 +132,7 @@ class _Section:
 
     def error(self, name: str, what: str, allowed: str = "") -> AccessError:
         return AccessError(
-            f"{one_line(self.file)}: {one_line(self.key(name))} {what}",
+            f"{short_line(self.file)}: {short_line(self.key(name))} {what}",
             f"allowed: {allowed}" if allowed else "",
         )
 

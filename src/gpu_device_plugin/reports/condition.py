@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from gpu_device_plugin.config.text import count
-from gpu_device_plugin.kube.errors import one_line
+from gpu_device_plugin.kube.errors import short_line
 from gpu_device_plugin.reports.model import NodeHealth, Watching
 from gpu_device_plugin.reports.notices import LONGEST, gpu_name
 from gpu_device_plugin.reports.timestamps import timestamp
@@ -72,7 +72,7 @@ def judge(node: NodeHealth) -> Verdict | None:
         return Verdict(State.FALSE, Reason.UNHEALTHY, _listed(broken))
     unknown = _unknown(node)
     if unknown is not None:
-        return Verdict(State.UNKNOWN, unknown[0], one_line(unknown[1], LONGEST))
+        return Verdict(State.UNKNOWN, unknown[0], short_line(unknown[1], LONGEST))
     if node.watching is Watching.STARTING:
         return None
     gpus = count(len(node.gpus), "GPU")
@@ -97,15 +97,15 @@ def _unknown(node: NodeHealth) -> tuple[Reason, str] | None:
 def _broken(node: NodeHealth) -> Iterator[str]:
     for gpu in node.gpus:
         if gpu.problem:
-            yield f"GPU {gpu_name(gpu)}: {one_line(gpu.problem, 200)}"
+            yield f"GPU {gpu_name(gpu)}: {short_line(gpu.problem, 200)}"
     for index, reason in node.unreadable.items():
-        yield f"GPU {index}: cannot be read: {one_line(reason, 200)}"
+        yield f"GPU {index}: cannot be read: {short_line(reason, 200)}"
 
 
 def _listed(broken: list[str]) -> str:
     more = len(broken) - MOST_NAMED
     rest = [f"and {more} more"] if more > 0 else []
-    return one_line("; ".join(broken[:MOST_NAMED] + rest), LONGEST)
+    return short_line("; ".join(broken[:MOST_NAMED] + rest), LONGEST)
 
 
 class ConditionKeeper:

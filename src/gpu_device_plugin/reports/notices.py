@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpu_device_plugin.kube.errors import one_line
+from gpu_device_plugin.kube.errors import short_line
 from gpu_device_plugin.reports.advice import LOST, UNWATCHED, advice_on
 from gpu_device_plugin.reports.model import GpuHealth, NodeHealth
 from gpu_device_plugin.telemetry import (
@@ -62,7 +62,7 @@ class Notice:
             text = "; ".join(_on_gpu(self.happening, node))
         else:
             text = "; ".join(_on_configuration(self.happening))
-        return f"{one_line(text, LONGEST - 1)}."
+        return f"{short_line(text, LONGEST - 1)}."
 
 
 class Notices:
@@ -118,8 +118,8 @@ def _on_gpu(changed: HealthChanged, node: NodeHealth) -> Iterator[str]:
 
 def _cause(changed: HealthChanged) -> str:
     if changed.is_lost and changed.turn is not Turn.HEALTHY:
-        return f"cannot be read any more: {one_line(changed.reason)}"
-    return one_line(changed.meaning or changed.reason)
+        return f"cannot be read any more: {short_line(changed.reason)}"
+    return short_line(changed.meaning or changed.reason)
 
 
 def _advice(changed: HealthChanged) -> str:
@@ -168,5 +168,5 @@ def _on_configuration(happening: Reloaded | ProfileApplied) -> Iterator[str]:
     if happening.outcome is Outcome.OK:
         yield f"{subject} is in force; what was wrong with the one before is over"
         return
-    yield f"{subject} cannot be used: {one_line(happening.error)}"
+    yield f"{subject} cannot be used: {short_line(happening.error)}"
     yield "the last good one stays in force; mend it, it is read again at the next reload"

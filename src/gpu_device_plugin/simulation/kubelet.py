@@ -26,6 +26,7 @@ from gpu_device_plugin.simulation.admission import AdmissionError, admit_pod
 from gpu_device_plugin.simulation.endpoint import Endpoint, EndpointError
 from gpu_device_plugin.simulation.pod_resources import PodResources
 from gpu_device_plugin.simulation.pods import Pod, PodSpec
+from gpu_device_plugin.simulation.registration import problem_of
 from gpu_device_plugin.simulation.views import (
     DeviceView,
     EventKind,
@@ -150,7 +151,7 @@ class SimulatedKubelet:
         """
         self._registrations += 1
         name = request.resource_name
-        problem = self.refusal or _problem_of(request)
+        problem = self.refusal or problem_of(request)
         endpoint = Endpoint(name, os.path.join(self.directory, request.endpoint))
         if not problem:
             try:
@@ -289,15 +290,3 @@ class SimulatedKubelet:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
-
-
-def _problem_of(request: pb.RegisterRequest) -> str:
-    """Why a registration cannot be accepted; empty if it can."""
-    if request.version != api.VERSION:
-        return f"version {request.version!r} is not supported, {api.VERSION} is"
-    domain, slash, name = request.resource_name.partition("/")
-    if not (domain and slash and name) or domain.endswith("kubernetes.io"):
-        return f"{request.resource_name!r} is not the name of an extended resource"
-    if not request.endpoint or "/" in request.endpoint:
-        return f"{request.endpoint!r} is not the name of a socket beside the kubelet's"
-    return ""
