@@ -163,7 +163,7 @@ def test_an_api_that_forbids_it_is_one_line_each_and_no_harm(api, tmp_path):
         async with a_scene(api, tmp_path) as scene:
             scene.happens("xid 0 79")
             await scene.kubelet.until(allocatable(3), "three GPUs")
-            await scene.running.logged(lambda log: log.count("tried again every 600 s") == 2)
+            await scene.running.logged(lambda log: log.count("at last every 600 s") == 2)
             assert "resources: [nodes/status], verbs: [get, patch]" in scene.running.log
 
     run(work())

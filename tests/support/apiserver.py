@@ -99,6 +99,7 @@ class ApiServer:
         """Seconds; a watch ends earlier if its client asks for it."""
         self._faults: dict[str, list[Fault]] = {}
         self._generation = 0
+        self._is_stopping = False
         self._port = 0
         self._connections = 0
         self._http: _HttpServer | None = None
@@ -154,7 +155,7 @@ class ApiServer:
 
     def start(self) -> None:
         """Begins to serve, at the same port as before."""
-        server = self
+        server, self._is_stopping = self, False
 
         class Handler(_Handler):
             api = server
@@ -176,9 +177,10 @@ class ApiServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Closes all connections and the port."""
+        """Closes all connections and the port, in the middle of answers, as if it were killed."""
         if self._http is None or self._thread is None:
             return
+        self._is_stopping = True
         self.cut_watches()
         self._http.shutdown()
         self._thread.join()
@@ -234,6 +236,10 @@ class ApiServer:
 
     def is_serving(self, generation: int) -> bool:
         return self._http is not None and self._generation == generation
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._is_stopping
 
     @property
     def generation(self) -> int:
@@ -387,7 +393,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_event("ERROR", refusal.status)
         finally:
             timer.cancel()
-        self.wfile.write(b"0\r\n\r\n")
+        if self.api.is_stopping:
+            self.close_connection = True
+        else:
+            self.wfile.write(b"0\r\n\r\n")
 
     def _bookmark(self, path: str, version: int) -> None:
         place = Place.of(path)

@@ -121,6 +121,8 @@ class ObjectStore:
         self.events: list[Event] = []
         self.unknown_kinds: set[str] = set()
         """Plurals that this server does not have, as without their CRD."""
+        self.guards_owners = False
+        """As OwnerReferencesPermissionEnforcement does for who may not delete."""
 
     def get(self, path: str) -> Json:
         path = self._place(path).object
@@ -180,6 +182,13 @@ class ObjectStore:
                     409,
                     f'Operation cannot be fulfilled on {place.resource} "{place.name}": the object '
                     "has been modified; please apply your changes to the latest version and try again",
+                )
+            owners = [m.get("ownerReferences") or [] for m in (given, old)]
+            if self.guards_owners and owners[0] != owners[1]:
+                raise Refusal(
+                    403,
+                    f'{place.resource} "{place.name}" is forbidden: cannot set an ownerRef on a '
+                    "resource you can't delete: , <nil>",
                 )
             fresh = copy.deepcopy(item)
             for key in ("uid", "creationTimestamp", "namespace"):

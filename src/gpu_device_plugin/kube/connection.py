@@ -69,6 +69,8 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=LARGEST_HEAD)
+        self._has_ended = False
+        """Whether the other side has closed the connection."""
 
     @classmethod
     async def open(cls, endpoint: Endpoint, seconds: float) -> Connection:
@@ -140,11 +142,12 @@ class Connection:
                 elif isinstance(event, h11.EndOfMessage):
                     break
                 else:
-                    raise ApiUnreachable(f"{self._what} closed the connection in an answer")
+                    raise self._cut_short()
             if self._protocol.our_state is h11.DONE and self._protocol.their_state is h11.DONE:
                 self._protocol.start_next_cycle()
         except (OSError, h11.ProtocolError) as error:
-            raise self._broken(error) from None
+            # As a watch does when an API server is killed: that is HTTP, but not all of it.
+            raise self._cut_short() if self._has_ended else self._broken(error) from None
 
     async def whole_body(self, largest: int) -> bytes:
         """The answer's body in one piece, of no more than so many bytes."""
@@ -175,12 +178,17 @@ class Connection:
     def _broken(self, error: OSError | h11.ProtocolError) -> ApiUnreachable:
         return ApiUnreachable(f"the connection to {self._what} broke: {_reason(error)}")
 
+    def _cut_short(self) -> ApiUnreachable:
+        return ApiUnreachable(f"{self._what} closed the connection in an answer")
+
     async def _next_event(self) -> Any:
         while True:
             event = self._protocol.next_event()
             if event is not h11.NEED_DATA:
                 return event
-            self._protocol.receive_data(await self._reader.read(READ_BYTES))
+            data = await self._reader.read(READ_BYTES)
+            self._has_ended = not data
+            self._protocol.receive_data(data)
 
 
 def _notice_dead_peer(writer: asyncio.StreamWriter) -> None:

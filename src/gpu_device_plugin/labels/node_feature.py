@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Protocol
 
 from gpu_device_plugin.errors import ConfigError
@@ -76,6 +77,10 @@ class NodeFeatureOutput:
         self._collection = path("apis", GROUP, VERSION, "namespaces", namespace, "nodefeatures")
         self._owners: Owners | None = None if pod else []
         """None as long as they could not be asked for."""
+        self._owners_told = ""
+        """What was said last of owners that could not be asked for."""
+        self._keeps_owners = False
+        """Whether this program may not change the owners of an object that is there."""
 
     @property
     def place(self) -> str:
@@ -117,11 +122,33 @@ class NodeFeatureOutput:
                 raise
             await self._create(labels)
             return True
-        wanted = self._wanted(found, labels)
+        wanted = self._wanted(found, labels, None if self._keeps_owners else self._owners)
         if is_same(found, wanted):
             return False
-        await self._api.replace(target, wanted)
+        try:
+            await self._api.replace(target, wanted)
+        except ApiError as error:
+            kept = self._wanted(found, labels, None)
+            if error.status != HTTPStatus.FORBIDDEN or is_same(wanted, kept):
+                raise
+            return await self._write_but_owners(error, found, kept)
         return True
+
+    async def _write_but_owners(
+        self, refusal: ApiError, found: JsonObject, wanted: JsonObject
+    ) -> bool:
+        """Writes all but the owners of an object, after that was refused with them.
+
+        The admission plugin OwnerReferencesPermissionEnforcement, which OpenShift switches on, lets
+        only those change owners who may delete the object. The old ones do as well: the object goes
+        with the DaemonSet, and is made anew if that is another one.
+        """
+        is_written = not is_same(found, wanted)
+        if is_written:
+            await self._api.replace(f"{self._collection}{path(self._name)}", wanted)
+        self._keeps_owners = True
+        log.info("the owners of the NodeFeature object stay as they are: %s", refusal.message)
+        return is_written
 
     async def _create(self, labels: Mapping[str, str]) -> None:
         fresh = {
@@ -130,7 +157,7 @@ class NodeFeatureOutput:
             "metadata": {"name": self._name, "namespace": self._namespace},
         }
         try:
-            await self._api.create(self._collection, self._wanted(fresh, labels))
+            await self._api.create(self._collection, self._wanted(fresh, labels, self._owners))
         except ApiError as error:
             if not error.is_not_found:
                 raise
@@ -140,28 +167,36 @@ class NodeFeatureOutput:
                 f"namespace {self._namespace}? --use-node-feature-api=false writes a file instead",
             ) from None
 
-    def _wanted(self, found: JsonObject, labels: Mapping[str, str]) -> JsonObject:
-        """The object as it should be, with whatever else it has."""
+    def _wanted(
+        self, found: JsonObject, labels: Mapping[str, str], owners: Owners | None
+    ) -> JsonObject:
+        """The object as it should be, with whatever else it has; without `owners` also with its own."""
         metadata = {**found["metadata"], "labels": {NODE_LABEL: self._node}}
-        if self._owners is not None:
+        if owners is not None:
             # DEVIATION: owners that could not be asked for are left as they are; v0.19.3 drops them.
-            metadata["ownerReferences"] = self._owners
-            if not self._owners:
+            metadata["ownerReferences"] = owners
+            if not owners:
                 del metadata["ownerReferences"]
         features: JsonObject = {"flags": {}, "attributes": {}, "instances": {}}
         spec = {"features": features, "labels": dict(labels)}
         return {**found, "metadata": metadata, "spec": spec}
 
     async def _find_owners(self) -> Owners | None:
-        """DaemonSet and pod of this program; none if there is no such pod or DaemonSet."""
+        """DaemonSet and pod of this program; none if there is no such pod or DaemonSet.
+
+        None if that is not known: then they are asked for again, also after a refusal. Rights and
+        tokens come late or are exchanged, and an object without owners outlives its DaemonSet.
+        """
         target = path("api", "v1", "namespaces", self._namespace, "pods", self._pod)
         try:
             pod = await self._api.get(target)
-        except ApiError as error:
-            log.warning("the NodeFeature object has no owners: %s", error)
-            return None if error.is_transient else []
         except KubeError as error:
-            log.warning("the owners of the NodeFeature object are not known yet: %s", error)
+            if isinstance(error, ApiError) and error.is_not_found:
+                log.warning("the NodeFeature object has no owners: %s", error)
+                return []
+            if str(error) != self._owners_told:
+                log.warning("the owners of the NodeFeature object are not known yet: %s", error)
+            self._owners_told = str(error)
             return None
         owners = owners_of(pod)
         if not owners:

@@ -11,7 +11,8 @@ from gpu_device_plugin.kube.errors import ApiError, KubeError
 log = logging.getLogger(__name__)
 
 FORBIDDEN_SECONDS = 600.0
-"""Pause after a refusal that only a change of rights can mend."""
+"""Longest pause after a refusal that only a change of rights can mend. The first ones are short: a
+role may be made, or reach the server that is asked, a little after the pod has begun."""
 
 
 class Trouble:
@@ -26,6 +27,8 @@ class Trouble:
         self._what = what
         self._rule = rule
         self._pauses = Backoff(first=1.0, most=60.0)
+        # Each pause is up to a quarter longer by chance.
+        self._forbidden_pauses = Backoff(first=10.0, most=FORBIDDEN_SECONDS / 1.25)
         self._kind = ""
 
     def __bool__(self) -> bool:
@@ -38,10 +41,10 @@ class Trouble:
             if self._is_new("forbidden"):
                 log.error(
                     "%s are not reported: %s; the service account needs the rule %s; "
-                    "tried again every %g s",
+                    "tried again ever less often, at last every %g s",
                     *(self._what, error.message, self._rule, FORBIDDEN_SECONDS),
                 )
-            return FORBIDDEN_SECONDS
+            return self._forbidden_pauses.next()
         kind = str(error.status) if isinstance(error, ApiError) else type(error).__name__
         if self._is_new(kind):
             log.warning("%s are not reported: %s; trying again", self._what, error)
@@ -53,6 +56,7 @@ class Trouble:
             log.info("%s are reported again", self._what)
         self._kind = ""
         self._pauses.reset()
+        self._forbidden_pauses.reset()
 
     def _is_new(self, kind: str) -> bool:
         before, self._kind = self._kind, kind

@@ -113,6 +113,7 @@ class TestLabels:
             {"key": "soft", "effect": "PreferNoSchedule"},
             {"key": "team", "value": "a", "effect": "NoSchedule"},
             {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
+            {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
         ]
         a_node(machine, taints=taints)
 
@@ -121,9 +122,12 @@ class TestLabels:
         assert warnings(outcome) == [
             "the taint team:NoSchedule keeps pods with GPUs away, and the chart's as well",
             "the taint node.kubernetes.io/unschedulable:NoSchedule keeps pods with GPUs away",
+            "the taint node.kubernetes.io/not-ready:NoSchedule keeps pods with GPUs away",
         ]
         assert "kubectl uncordon node-1" in steps(outcome)
         assert "kubectl taint node node-1 team-" in steps(outcome)
+        assert "kubectl describe node node-1: its conditions" in steps(outcome)
+        assert "not-ready-" not in str(steps(outcome))
 
 
 class TestCapacity:

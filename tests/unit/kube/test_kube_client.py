@@ -277,6 +277,25 @@ def test_time_that_the_caller_of_a_stream_takes_is_not_the_servers(api: ApiServe
     run(work())
 
 
+def test_a_server_that_dies_during_a_watch_is_not_said_to_speak_another_protocol(
+    api: ApiServer,
+) -> None:
+    event = b'{"type":"ADDED","object":{}}\n'
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    api.fail("WATCH", NODES, raw=b"%s%x\r\n%s\r\n" % (head, len(event), event))
+
+    async def work() -> None:
+        async with (
+            a_client(api) as client,
+            aclosing(client.stream(NODES, {"watch": "true"}, 5)) as events,
+        ):
+            assert (await anext(events))["type"] == "ADDED"
+            with pytest.raises(ApiUnreachable, match="closed the connection in an answer"):
+                await anext(events)
+
+    run(work())
+
+
 def test_an_event_of_enormous_size_is_refused(
     api: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

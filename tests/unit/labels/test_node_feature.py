@@ -196,6 +196,56 @@ class TestOwners:
         assert self.owners(api) == before
         assert api.count("GET", POD) == 3
 
+    @pytest.mark.parametrize("status", [401, 403])
+    def test_a_refusal_to_tell_the_pod_may_pass(
+        self, api: ApiServer, caplog: pytest.LogCaptureFixture, status: int
+    ) -> None:
+        api.store.put(POD, {"metadata": {"ownerReferences": [DAEMON_SET]}})
+        api.fail("GET", POD, status=status, times=2)
+
+        assert publish(api, {"a": "b"}, {"a": "c"}, {"a": "c"}, pod="gfd-x") == [True] * 3
+        assert [owner["name"] for owner in self.owners(api)] == ["gfd", "gfd-x"]
+        assert caplog.text.count("are not known yet") == 1
+
+    def test_labels_are_written_where_owners_must_not_be_changed(
+        self, api: ApiServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level("INFO")
+        api.store.put(POD, {"metadata": {"ownerReferences": [DAEMON_SET]}})
+        api.store.put(f"{POD}-next", {"metadata": {"ownerReferences": [DAEMON_SET]}})
+        api.store.guards_owners = True
+        publish(api, {"a": "b"}, pod="gfd-x")
+        before = self.owners(api)
+
+        written = publish(api, {"a": "b"}, {"a": "c"}, {"a": "c"}, pod="gfd-x-next")
+
+        assert written == [False, True, False]
+        assert self.owners(api) == before
+        assert api.store.get(OBJECT)["spec"]["labels"] == {"a": "c"}
+        assert caplog.text.count("stay as they are: the Kubernetes API refused PUT") == 1
+
+    def test_labels_that_change_with_the_owners_are_written_without_them(
+        self, api: ApiServer
+    ) -> None:
+        api.store.put(POD, {"metadata": {"ownerReferences": [DAEMON_SET]}})
+        api.store.guards_owners = True
+        publish(api, {"a": "b"})
+
+        assert publish(api, {"a": "c"}, pod="gfd-x") == [True]
+        assert self.owners(api) is None
+        assert api.store.get(OBJECT)["spec"]["labels"] == {"a": "c"}
+        api.store.delete(OBJECT)
+        assert publish(api, {"a": "c"}, pod="gfd-x") == [True]
+        assert self.owners(api)
+
+    def test_a_missing_right_to_update_is_still_told(self) -> None:
+        with ApiServer(denied={"update nodefeatures"}) as api:
+            api.store.put(POD, {"metadata": {"ownerReferences": [DAEMON_SET]}})
+            publish(api, {"a": "b"})
+
+            with pytest.raises(ApiError, match=r"403 Forbidden: .* cannot update"):
+                publish(api, {"a": "c"}, pod="gfd-x")
+
 
 class TestRefusals:
     @pytest.mark.parametrize(("node", "namespace"), [("", "gpu"), ("node1", "")])

@@ -17,6 +17,15 @@ CONFIG_LABEL = "nvidia.com/device-plugin.config"
 TOLERATED = {"nvidia.com/gpu", "CriticalAddonsOnly"}
 """Taints that the chart's pods tolerate, beside those that every DaemonSet tolerates."""
 OF_DAEMON_SETS = "node.kubernetes.io/"
+UNSCHEDULABLE = f"{OF_DAEMON_SETS}unschedulable"
+OF_CONDITIONS = tuple(
+    f"{OF_DAEMON_SETS}{condition}"
+    for condition in (
+        *("not-ready", "unreachable", "network-unavailable"),
+        *("memory-pressure", "disk-pressure", "pid-pressure"),
+    )
+)
+"""Taints that the control plane sets and takes away by itself as the node's conditions change."""
 CONFIG_DIRECTORIES = ("/available-configs",)
 """Where the chart mounts the configurations into config-manager's container."""
 ACCESS = (
@@ -69,13 +78,18 @@ def check_labels(host: Host) -> Outcome:
         find.saw(f"taint {key}={taint.get('value', '')}:{effect}")
         if key not in TOLERATED and effect != "PreferNoSchedule":
             passing = key.startswith(OF_DAEMON_SETS)
+            steps = {
+                UNSCHEDULABLE: f"kubectl uncordon {name}",
+                **dict.fromkeys(OF_CONDITIONS, f"kubectl describe node {name}: its conditions"),
+            }
             find.warn(
                 f"the taint {key}:{effect} keeps pods with GPUs away"
                 + ("" if passing else ", and the chart's as well"),
-                f"kubectl uncordon {name}"
-                if key.endswith("/unschedulable")
-                else f"tolerations for {key} (Helm: tolerations, nfd.worker.tolerations), or kubectl "
-                f"taint node {name} {key}-",
+                steps.get(
+                    key,
+                    f"tolerations for {key} (Helm: tolerations, nfd.worker.tolerations), or kubectl "
+                    f"taint node {name} {key}-",
+                ),
             )
     return find.outcome(f"{len(labels)} labels, those that the chart looks for are there")
 
