@@ -116,7 +116,9 @@ def _syntax_error(error: Any, data: bytes, file: str, first_line: int) -> Config
     at: int = error.problem_mark.line
     line = b"".join(data.splitlines()[at : at + 1])
     has_tab = b"\t" in line[: len(line) - len(line.lstrip())]
-    return Place(file, at + first_line).error(what, "indent with blanks, not tabs" if has_tab else "")
+    return Place(file, at + first_line).error(
+        what, "indent with blanks, not tabs" if has_tab else ""
+    )
 
 
 @dataclass(slots=True)
