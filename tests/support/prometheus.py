@@ -101,7 +101,9 @@ async def prometheus(
         stderr=asyncio.subprocess.PIPE,
     )
     async with followed(process) as running:
+        # Two parts of it tell this, in an order that is not fixed.
         await running.logged("Server is ready to receive web requests", PATIENCE)
+        await running.logged('msg="Listening on"', PATIENCE)
         found = re.search(r'msg="Listening on" address=\S+:(\d+)', running.log)
         assert found, running.log
         yield Prometheus(int(found[1]))

@@ -14,6 +14,8 @@ from gpu_device_plugin.kube.errors import AccessError
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where the kubelet puts token and certificate authority into a pod."""
+LARGEST_TOKEN = 64 * 1024
+"""Characters; those of service accounts have about a thousand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,14 @@ class Access:
         if self.token_file:
             try:
                 with open(self.token_file, encoding="utf-8") as file:
-                    token = file.read().strip() or self.token
+                    token = file.read(LARGEST_TOKEN + 1).strip() or self.token
             except (OSError, ValueError) as error:
                 if not self.token:
                     raise self._no_token(_reason(error)) from None
             if not token:
                 raise self._no_token("it is empty")
+        if len(token) > LARGEST_TOKEN:
+            raise self._no_token("it is too large for a token")
         if not token.isascii() or not token.isprintable() or " " in token:
             # The message of whoever notices it later would show the token.
             raise self._no_token("it holds characters that no token has")

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from gpu_device_plugin import __version__
 from gpu_device_plugin.programs.gpu_node_cdi_parser import Parser
 from gpu_device_plugin.programs.gpu_node_commands import AGENT, COMMANDS
+from gpu_device_plugin.programs.streams import fill_standard_streams
 
 VERSION_HELP = "print the version and exit"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the program and exits."""
+    fill_standard_streams()
     sys.exit(run(sys.argv[1:] if argv is None else argv))
 
 

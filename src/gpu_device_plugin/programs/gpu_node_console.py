@@ -44,8 +44,7 @@ def run_command(work: Callable[[], int], failure: int = 1) -> int:
         log.error("%s", error)
         return USAGE_EXIT if isinstance(error, UsageError) else failure
     except BrokenPipeError:
-        # The interpreter flushes once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return PIPE_EXIT
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT
@@ -64,7 +63,15 @@ def write_out(text: str) -> None:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise
+        _drop_output()
         raise ConfigError(f"standard output: cannot be written: {error.strerror}") from None
+
+
+def _drop_output() -> None:
+    """Lets what could not be written vanish: the interpreter tries once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def send_messages_to_stderr() -> None:

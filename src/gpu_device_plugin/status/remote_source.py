@@ -22,6 +22,9 @@ DEADLINE = 10.0
 LARGEST = 64 * 1024 * 1024
 """Bytes of an answer; 16 GPUs with 100 replicas each, all held, take one hundredth of it."""
 
+LARGEST_TOKEN = 16 * 1024
+"""Characters; our own port takes no more than half of it in a request."""
+
 HINT_ADDRESS = "expected HOST:PORT or URL, such as 127.0.0.1:9440 or https://10.0.0.1:9440"
 PORTS = {"http": 80, "https": 443}
 
@@ -197,11 +200,13 @@ def read_token(path: str) -> str:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            token = file.read().strip()
+            token = file.read(LARGEST_TOKEN + 1).strip()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise ConfigError(f"the token file {one_line(path)} cannot be read: {reason}") from None
     if not token or not _is_clean(token):
         reason = "holds characters that no token has" if token else "is empty"
         raise ConfigError(f"the token file {one_line(path)} {reason}")
+    if len(token) > LARGEST_TOKEN:
+        raise ConfigError(f"the token file {one_line(path)} is too large for a token")
     return token

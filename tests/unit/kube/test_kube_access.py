@@ -141,7 +141,7 @@ def test_a_pod_without_token_names_the_setting(tmp_path: Path) -> None:
         service_account(POD, str(tmp_path))
 
 
-@pytest.mark.parametrize("bad", ["", "a b", "a\x00b", "é", b"\xff\xfe"])
+@pytest.mark.parametrize("bad", ["", "a b", "a\x00b", "é", b"\xff\xfe", "x" * 65537])
 def test_a_token_that_is_none_is_not_shown(tmp_path: Path, bad: str | bytes) -> None:
     path = tmp_path / "token"
     path.write_bytes(bad if isinstance(bad, bytes) else bad.encode())

@@ -204,6 +204,7 @@ def test_a_token_is_read_anew_for_each_look(tmp_path):
         (b"a b", "holds characters that no token has"),
         (b"a\r\nX: y", "holds characters that no token has"),
         (b"\xff", "cannot be read: it is no text"),
+        (b"x" * 16385, "is too large for a token"),
     ],
 )
 def test_a_token_that_cannot_be_used_is_told_and_not_shown(tmp_path, content, words):
