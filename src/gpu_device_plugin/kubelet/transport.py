@@ -29,6 +29,9 @@ from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
 
 log = logging.getLogger(__name__)
 
+SET_UP_TURNS = 3
+"""Of the event loop, in which asyncio sets up a connection that it has accepted."""
+
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 
@@ -146,6 +149,7 @@ class UnixServer:
     def __init__(self, mapping: Mapping[str, Handler]) -> None:
         self._mapping = mapping
         self._server: _Server | None = None
+        self._listener: socket.socket | None = None
         self._identity: tuple[int, int] | None = None
         self.path = ""
         self.leftover = ""
@@ -174,7 +178,7 @@ class UnixServer:
             raise
         self.path = path
         self._identity = identity
-        self._server = server
+        self._server, self._listener = server, sock
 
     def owns_socket(self) -> bool:
         """Whether the file at the path is the socket that this server made."""
@@ -211,6 +215,7 @@ class UnixServer:
         except OSError as error:
             self.leftover = f"the socket {self.path} cannot be removed: {error.strerror}"
         self._identity = None
+        await self._stop_accepting()
         server.close()
         for transport in list(server.live):
             transport.abort()
@@ -220,6 +225,16 @@ class UnixServer:
                 await server.wait_closed()
         except TimeoutError:
             log.warning("requests at %s did not end in time", self.path)
+
+    async def _stop_accepting(self) -> None:
+        """Lets connections that are accepted already be set up, so that they can be cut.
+
+        Those that asyncio sets up after the end of their server it neither serves nor closes.
+        """
+        if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            for _ in range(SET_UP_TURNS):
+                await asyncio.sleep(0)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

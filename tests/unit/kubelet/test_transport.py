@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import struct
 from collections.abc import Awaitable
 from contextlib import suppress
@@ -33,6 +34,7 @@ from gpu_device_plugin.plugin.ailment import Ailment, Severity
 
 Answer = TypeVar("Answer")
 ALLOCATE = "/v1beta1.DevicePlugin/Allocate"
+LIMIT = 5.0
 
 
 class Raw(CodecBase):
@@ -298,6 +300,29 @@ def test_a_cancelled_stream_ends_and_the_others_go_on(tmp_path):
                 assert [d.health for d in changed.devices] == ["Unhealthy", "Healthy"]
                 await two.cancel()
             await until(lambda: service.board.open_streams == 0)
+        await server.stop()
+
+    run(work())
+
+
+def test_a_connection_that_is_accepted_as_the_server_stops_is_cut(tmp_path):
+    async def work() -> None:
+        path = str(tmp_path / "s.sock")
+        server = plugin_server(a_service())
+        await server.start(path)
+        for turns in range(6):
+            client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            client.setblocking(False)
+            client.connect(path)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await server.stop()
+            with suppress(ConnectionResetError):
+                async with asyncio.timeout(LIMIT):
+                    while await asyncio.get_running_loop().sock_recv(client, 1000):
+                        pass
+            client.close()
+            await server.start(path)
         await server.stop()
 
     run(work())
