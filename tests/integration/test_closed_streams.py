@@ -70,6 +70,11 @@ def test_a_daemon_without_streams_ends_for_its_own_reasons() -> None:
     assert start("012", *PLUGIN, "--simulate=none-such").returncode == 1
 
 
+def test_a_daemon_that_is_asked_for_its_version_does_not_mind_that_nobody_reads_it() -> None:
+    done = start("1", *PLUGIN, "--version")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("closed", ["0", "02", "2"])
 def test_what_is_opened_later_gets_none_of_their_numbers(closed: str) -> None:
     done = start(closed, "-c", LOOK)

@@ -41,7 +41,7 @@ def mps_control_daemon() -> None:
 
 def prepare() -> None:
     """What comes before everything else."""
-    fill_standard_streams()
+    fill_standard_streams(needs_stdout=False)
     hold_signals()
 
 
