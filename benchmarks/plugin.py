@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import signal
 import statistics
 import subprocess
@@ -18,9 +17,9 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
+
+from measure import Report, cpu_seconds, resident
 
 from gpu_device_plugin.config.model import AllocationPolicy, DeviceListStrategy
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
@@ -46,22 +45,6 @@ for line in open("/proc/self/status"):
     if line.startswith("VmRSS:"):
         print(line.split()[1])
 """
-
-
-@dataclass
-class Report:
-    """Results beside their floors and limits."""
-
-    misses: list[str] = field(default_factory=list)
-    checks: int = 0
-
-    def line(self, what: str, value: float, unit: str, limit: float, floor: str = "") -> None:
-        self.checks += 1
-        good = value <= limit
-        if not good:
-            self.misses.append(what)
-        mark = "ok  " if good else "MISS"
-        print(f"{mark} {what:<58} {value:9.2f} {unit:<3} limit {limit:8.2f}   {floor}")
 
 
 def shared_resource(gpus: int, replicas: int) -> Resource:
@@ -218,19 +201,6 @@ def program(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], float]]:
             process.send_signal(signal.SIGTERM)
             process.stderr.read()
             process.wait()
-
-
-def resident(pid: int) -> float:
-    """Resident memory in MiB."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError("no VmRSS")
-
-
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def interpreter(statement: str) -> float:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import signal
 import statistics
 import subprocess
@@ -19,12 +18,12 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from measure import Report, cpu_seconds, resident  # noqa: E402
 from support.web import Client, client  # noqa: E402 - the tests' own client
 
 from gpu_device_plugin.config.grammar import parse  # noqa: E402
@@ -53,22 +52,6 @@ PATHS = {"/readyz": 2.0, "/metrics": 5.0, "/status.json": 10.0, "/": 20.0}
 LARGEST = {"/": 50.0}
 """KiB that an answer may have, compressed."""
 SCRAPE_SECONDS = 5.0
-
-
-@dataclass
-class Report:
-    """Results beside their floors and limits."""
-
-    misses: list[str] = field(default_factory=list)
-    checks: int = 0
-
-    def line(self, what: str, value: float, unit: str, limit: float, floor: str = "") -> None:
-        self.checks += 1
-        good = value <= limit
-        if not good:
-            self.misses.append(what)
-        mark = "ok  " if good else "MISS"
-        print(f"{mark} {what:<58} {value:9.2f} {unit:<3} limit {limit:8.2f}   {floor}")
 
 
 @asynccontextmanager
@@ -135,19 +118,6 @@ async def answers(report: Report, rounds: int) -> None:
         report.line(f"GET {path}", took, "ms", limit, f"a handler that does nothing {null:.2f} ms")
     for path, limit in LARGEST.items():
         report.line(f"size of {path}, compressed", sizes[path] / 1024, "KiB", limit)
-
-
-def resident(pid: int) -> float:
-    """Resident memory in MiB."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError("no VmRSS")
-
-
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ START = (
 )
 GPU_NODE = ["-c", "from gpu_device_plugin.programs.gpu_node import main; main()"]
 PLUGIN = ["-c", "from gpu_device_plugin.programs.entry import device_plugin; device_plugin()"]
+MANAGER = ["-c", "from gpu_device_plugin.programs.config_manager import main; main()"]
 LOOK = (
     "import os; from gpu_device_plugin.programs.streams import fill_standard_streams; "
     "fill_standard_streams(); print(os.open('/', os.O_RDONLY), flush=True)"
@@ -71,8 +72,9 @@ def test_a_daemon_without_streams_ends_for_its_own_reasons() -> None:
 
 
 def test_a_daemon_that_is_asked_for_its_version_does_not_mind_that_nobody_reads_it() -> None:
-    done = start("1", *PLUGIN, "--version")
-    assert (done.returncode, done.stderr) == (0, "")
+    for program in (PLUGIN, MANAGER):
+        done = start("1", *program, "--version")
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("closed", ["0", "02", "2"])

@@ -16,6 +16,7 @@ from gpu_device_plugin.config.options import PROGRAMS, Program
 from gpu_device_plugin.config.options_shared import LOG_FORMAT
 from gpu_device_plugin.errors import UsageError, UserError
 from gpu_device_plugin.logs import LogFormat, set_up_logging
+from gpu_device_plugin.programs.streams import fill_standard_streams
 
 log = logging.getLogger("gpu_device_plugin")
 
@@ -28,6 +29,7 @@ def run_program(
     Returns:
         0, or 1 after an error that a user can mend, which is one line in the log.
     """
+    fill_standard_streams(needs_stdout=False)
     set_up_logging(_format_for_mistakes())
     try:
         parsed = parse(program, sys.argv[1:] if argv is None else argv, os.environ)
@@ -69,8 +71,6 @@ def _exit_code(work: Callable[[Parsed], None], parsed: Parsed) -> int:
 
 def _print(text: str) -> int:
     """Writes to stdout, whatever that is; returns the exit code."""
-    if sys.stdout is None:
-        return 0
     try:
         encoding = sys.stdout.encoding or "utf-8"
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))

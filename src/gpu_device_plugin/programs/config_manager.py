@@ -116,12 +116,7 @@ def make_follower(parsed: Parsed, tell: Listener = nobody) -> ProfileFollower:
         from gpu_device_plugin.watch.validation import check_profile  # noqa: PLC0415 - seldom
 
         validate = check_profile
-    rules = ProfileRules(
-        directory=parsed.text("config-file-srcdir"),
-        label=parsed.text("node-label"),
-        default=parsed.text("default-config"),
-        fallbacks=parsed.strings("fallback-strategies"),
-    )
+    rules = ProfileRules.of(parsed)
     target = Target(parsed.text("config-file-dst"), make_signaller(parsed))
     return ProfileFollower(rules, target, validate, tell=tell)
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import signal
 
-from gpu_device_plugin.programs.streams import fill_standard_streams
-
 HELD = {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT}
 """Given free by `gpu_device_plugin.watch.signals.on_signals`."""
 
 
 def device_plugin() -> None:
     """``nvidia-device-plugin``."""
-    prepare()
+    hold_signals()
     from gpu_device_plugin.programs.device_plugin import main  # noqa: PLC0415 - heavy
 
     main()
@@ -25,7 +23,7 @@ def device_plugin() -> None:
 
 def gpu_feature_discovery() -> None:
     """``gpu-feature-discovery``."""
-    prepare()
+    hold_signals()
     from gpu_device_plugin.programs.gpu_feature_discovery import main  # noqa: PLC0415 - heavy
 
     main()
@@ -33,16 +31,10 @@ def gpu_feature_discovery() -> None:
 
 def mps_control_daemon() -> None:
     """``mps-control-daemon``."""
-    prepare()
+    hold_signals()
     from gpu_device_plugin.programs.mps_control_daemon import main  # noqa: PLC0415 - heavy
 
     main()
-
-
-def prepare() -> None:
-    """What comes before everything else."""
-    fill_standard_streams(needs_stdout=False)
-    hold_signals()
 
 
 def hold_signals() -> None:

@@ -127,12 +127,7 @@ def follow(
             directory,
         )
     client = open_client(parsed, NAME)
-    rules = ProfileRules(
-        directory=directory,
-        label=parsed.text("node-label"),
-        default=parsed.text("default-config"),
-        fallbacks=parsed.strings("fallback-strategies"),
-    )
+    rules = ProfileRules.of(parsed)
     label = NodeLabel(rules.label, wake.set)
     following = Following(
         label, lambda: label.follow(follow_node(client, parsed.text("node-name")))

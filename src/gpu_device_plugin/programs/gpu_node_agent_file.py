@@ -52,12 +52,7 @@ def with_file_of_agent(arguments: Sequence[str], environ: Mapping[str, str]) -> 
     names = {name for option in OPTIONS for name in spec.option(option).env}
     told = {name: value for name, value in environ.items() if name in names}
     parsed = parse(Program.AGENT, [], told)
-    rules = ProfileRules(
-        directory=parsed.text("config-file-srcdir"),
-        label=parsed.text("node-label"),
-        default=parsed.text("default-config"),
-        fallbacks=parsed.strings("fallback-strategies"),
-    )
+    rules = ProfileRules.of(parsed)
     return [f"--config-file={rules.choose(_label(parsed, environ)).path}", *arguments]
 
 

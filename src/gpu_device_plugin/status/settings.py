@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from gpu_device_plugin.config.diagnostics import Place
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.render import render
 from gpu_device_plugin.status.model import Configuration, Reloading, Setting
@@ -54,10 +55,9 @@ def _settings(loaded: Loaded, values: dict[str, Any]) -> Iterator[Setting]:
         )
 
 
-def _name(origin: object) -> str:
+def _name(origin: Place) -> str:
     """``FILE:LINE`` without the key, which stands beside it; flags and variables as they are."""
-    file, line = getattr(origin, "file", ""), getattr(origin, "line", 0)
-    return f"{file}:{line}" if file and line else str(origin)
+    return f"{origin.file}:{origin.line}" if origin.file and origin.line else str(origin)
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.errors import ConfigError, UsageError
 
 EMPTY = "/dev/null"
@@ -54,6 +55,16 @@ class ProfileRules:
     """The label of the node, for messages."""
     default: str = ""
     fallbacks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, parsed: Parsed) -> ProfileRules:
+        """What the options of config-manager say, or those of the agent, which are the same."""
+        return cls(
+            directory=parsed.text("config-file-srcdir"),
+            label=parsed.text("node-label"),
+            default=parsed.text("default-config"),
+            fallbacks=parsed.strings("fallback-strategies"),
+        )
 
     def choose(self, value: str) -> Profile:
         """The configuration for a node whose label has that value; empty: it has no such label.
