@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from support.watchdog import limited
 
 from gpu_device_plugin.programs import gpu_node
 from gpu_device_plugin.simulation.demo import process as plugin_process
@@ -129,13 +130,16 @@ def test_ctrl_c_ends_it_without_a_trace(directory: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_end_it_without_a_trace(directory: Path, number: signal.Signals) -> None:
-    with subprocess.Popen(
-        [*COMMAND, "demo", "--speed", "1"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        env=environment(directory),
-    ) as process:
+    with (
+        subprocess.Popen(
+            [*COMMAND, "demo", "--speed", "1"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            env=environment(directory),
+        ) as process,
+        limited(process),
+    ):
         assert process.stdout is not None
         for line in process.stdout:
             if "8 devices, all healthy" in line:
@@ -147,12 +151,15 @@ def test_signals_end_it_without_a_trace(directory: Path, number: signal.Signals)
 
 
 def test_the_plugin_does_not_outlive_a_killed_demonstration(directory: Path) -> None:
-    with subprocess.Popen(
-        [*COMMAND, "demo", "--speed", "1"],
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-        env=environment(directory),
-    ) as process:
+    with (
+        subprocess.Popen(
+            [*COMMAND, "demo", "--speed", "1"],
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            env=environment(directory),
+        ) as process,
+        limited(process),
+    ):
         assert process.stdout is not None
         next(line for line in process.stdout if "8 devices, all healthy" in line)
         assert len(processes_of(str(directory))) == 2
@@ -166,12 +173,15 @@ def test_the_plugin_does_not_outlive_a_killed_demonstration(directory: Path) -> 
 
 
 def test_a_reader_that_goes_away_does_not_matter(directory: Path) -> None:
-    with subprocess.Popen(
-        [*COMMAND, "demo"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(directory),
-    ) as process:
+    with (
+        subprocess.Popen(
+            [*COMMAND, "demo"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(directory),
+        ) as process,
+        limited(process),
+    ):
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
@@ -224,21 +234,22 @@ def test_the_program_has_help_a_version_and_exit_codes(
 
 
 def test_page_and_metrics_are_served_meanwhile(directory: Path) -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "demo", "--speed", "1"],
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-        env=environment(directory),
-    )
-    assert process.stdout is not None
-    try:
+    with (
+        subprocess.Popen(
+            [*COMMAND, "demo", "--speed", "1"],
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            env=environment(directory),
+        ) as process,
+        limited(process),
+    ):
+        assert process.stdout is not None
         line = next(line for line in process.stdout if "the page: " in line)
         url = line.split("the page: ")[1].split(",")[0]
         with urllib.request.urlopen(f"{url}metrics", timeout=LIMIT) as answer:
             assert b"# HELP" in answer.read()
         with urllib.request.urlopen(f"{url}livez", timeout=LIMIT) as answer:
             assert answer.status == 200
-    finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=LIMIT)
 

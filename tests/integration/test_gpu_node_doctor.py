@@ -18,12 +18,12 @@ import yaml
 from support import nvmlsim
 from support.process import node as a_served_node
 from support.serving import allocatable
+from support.watchdog import LIMIT, limited
 
 from gpu_device_plugin.cdi.testing import FakeTree
 from gpu_device_plugin.threads import in_thread
 
 COMMAND = [sys.executable, "-c", "from gpu_device_plugin.programs.gpu_node import main; main()"]
-LIMIT = 60
 
 
 def doctor(
@@ -189,13 +189,16 @@ def test_on_a_terminal_there_are_colours_and_progress() -> None:
         "config.validate_plugin = lambda *a: (time.sleep(0.5), load(*a));"
         "from gpu_device_plugin.programs.gpu_node import main; main()"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, "doctor", "--only=config"],
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        env={k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"},
-    ) as process:
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", code, "doctor", "--only=config"],
+            stdin=follower,
+            stdout=follower,
+            stderr=follower,
+            env={k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"},
+        ) as process,
+        limited(process),
+    ):
         assert process.wait(LIMIT) == 0
     os.close(follower)
     text = os.read(leader, 65536).decode()

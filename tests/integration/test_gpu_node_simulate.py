@@ -13,15 +13,15 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.watchdog import LIMIT, limited
 
 COMMAND = [sys.executable, "-c", "from gpu_device_plugin.programs.gpu_node import main; main()"]
 READY = "Ctrl-C ends it."
-LIMIT = 60.0
 GPU = "nvidia.com/gpu"
 
 
@@ -39,6 +39,8 @@ class RunningNode:
             text=True,
             env={**os.environ, "PYTHONIOENCODING": "utf-8", **environ},
         )
+        self._limit = ExitStack()
+        self._limit.enter_context(limited(self.process))
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -74,8 +76,9 @@ class RunningNode:
         assert self.process.stderr is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
-        errors = self.process.stderr.read()
-        code = self.process.wait(LIMIT)
+        with self._limit:
+            errors = self.process.stderr.read()
+            code = self.process.wait(LIMIT)
         self._reader.join()
         with suppress(queue.Empty):
             while (line := self._news.get_nowait()) is not None:
@@ -277,7 +280,10 @@ def test_requests_that_are_none_change_nothing(directory: Path) -> None:
 
 def test_a_closed_terminal_ends_it_and_a_closed_pipe_does_not(directory: Path) -> None:
     code = f'{sys.executable} -c "{COMMAND[2]}" simulate t4x4 --directory {directory} | head -1'
-    with subprocess.Popen(["sh", "-c", code], stdout=subprocess.PIPE, text=True) as shell:
+    with (
+        subprocess.Popen(["sh", "-c", code], stdout=subprocess.PIPE, text=True) as shell,
+        limited(shell),
+    ):
         assert shell.stdout is not None
         assert "the kubelet has started" in shell.stdout.readline()
         resources: dict[str, Any] = {}

@@ -16,7 +16,7 @@ import termios
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from support.commands import ENVIRON, LIMIT, RUN, Done, gpu_node
 from support.local_statuses import everything, hardware, held, status_of, uuids
 from support.process import PluginProcess, plugin
 from support.serving import allocatable
+from support.watchdog import limited
 
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 from gpu_device_plugin.simulation.pods import Container, PodSpec
@@ -368,6 +369,8 @@ class Terminal:
             start_new_session=True,
         )
         os.close(child)
+        self._limit = ExitStack()
+        self._limit.enter_context(limited(self.process))
 
     def until(self, text: str) -> str:
         """Reads until a text has been shown; everything so far."""
@@ -396,10 +399,11 @@ class Terminal:
         """The exit code, after a signal if one is given; all that was shown is read."""
         if number is not None:
             self.process.send_signal(number)
-        while self._read():
-            pass
-        os.close(self._parent)
-        return self.process.wait(LIMIT)
+        with self._limit:
+            while self._read():
+                pass
+            os.close(self._parent)
+            return self.process.wait(LIMIT)
 
 
 def test_tables_fit_the_terminal_and_have_colours():
@@ -487,16 +491,17 @@ def test_a_watch_of_pods_keeps_the_last_picture_while_the_kubelet_is_away(tmp_pa
 
 @contextmanager
 def streaming(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        started(*arguments),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        env=ENVIRON,
-    )
-    try:
+    with (
+        subprocess.Popen(
+            started(*arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            env=ENVIRON,
+        ) as process,
+        limited(process),
+    ):
         yield process
-    finally:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT)
         assert process.returncode == 130, (out, err)
@@ -511,7 +516,7 @@ def test_a_watch_without_a_terminal_writes_blocks():
         assert process.stdout is not None
         lines = list[str]()
         while not any("NOT WELL" in line for line in lines):
-            lines.append(process.stdout.readline())
+            lines.append(next(process.stdout))
 
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n", lines[0])
     assert lines[1] == "node-1: well\n"
@@ -524,7 +529,7 @@ def test_a_watch_of_data_writes_a_document_a_line():
         streaming("pods", "--address", address, "--watch=0.1", "-o", "json") as process,
     ):
         assert process.stdout is not None
-        documents = [json.loads(process.stdout.readline()) for _ in range(3)]
+        documents = [json.loads(next(process.stdout)) for _ in range(3)]
 
     assert {each["schema"] for each in documents} == {"gpu-node/pods/v1"}
 
@@ -537,7 +542,7 @@ def test_a_watch_in_yaml_separates_documents():
         assert process.stdout is not None
         text = ""
         while text.count("---\n") < 2:
-            text += process.stdout.readline()
+            text += next(process.stdout)
 
     assert len([each for each in yaml.safe_load_all(text) if each]) == 2
 

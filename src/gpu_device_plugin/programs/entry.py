@@ -38,6 +38,6 @@ def mps_control_daemon() -> None:
 
 
 def hold_signals() -> None:
-    """Keeps what comes until `on_signals` of the program."""
+    """Keeps what comes until `on_signals` of the program; for the main function of a process only."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from gpu_device_plugin import __version__
+from gpu_device_plugin.programs.entry import hold_signals
 from gpu_device_plugin.programs.gpu_node_cdi_parser import Parser
 from gpu_device_plugin.programs.gpu_node_commands import AGENT, COMMANDS
 from gpu_device_plugin.programs.streams import fill_standard_streams
@@ -16,8 +17,11 @@ VERSION_HELP = "print the version and exit"
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the program and exits."""
+    given = sys.argv[1:] if argv is None else argv
+    if given[:1] == [AGENT]:
+        hold_signals()
     fill_standard_streams()
-    sys.exit(run(sys.argv[1:] if argv is None else argv))
+    sys.exit(run(given))
 
 
 def run(argv: Sequence[str]) -> int:
@@ -79,9 +83,6 @@ class _HelpFormatter(argparse.HelpFormatter):
 
 def _run_agent(argv: Sequence[str]) -> int:
     """Its options have the grammar of the programs that it stands for."""
-    from gpu_device_plugin.programs.entry import hold_signals
-
-    hold_signals()
     from gpu_device_plugin.programs.gpu_node_agent import run_agent
 
     return run_agent(argv)
