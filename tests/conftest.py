@@ -43,6 +43,7 @@ def _the_process_is_left_as_it_was() -> Iterator[None]:
     blocked, handlers = _blocked(), {number: signal.getsignal(number) for number in SIGNALS}
     yield
     after = _process()
+    # An event loop leaves the default behind it, also where coverage had its handler.
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     for number, handler in handlers.items():
         if signal.getsignal(number) is not handler:
@@ -67,7 +68,7 @@ def _blocked() -> set[int]:
 def _process() -> dict[str, object]:
     return {
         "blocked signals": _blocked(),
-        "signal handlers": {number: signal.getsignal(number) for number in SIGNALS},
+        "ignored signals": {n for n in SIGNALS if signal.getsignal(n) is signal.SIG_IGN},
         "directory": os.getcwd(),
         "variables": {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"},
     }
