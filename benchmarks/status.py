@@ -29,7 +29,7 @@ from support.web import Client, client  # noqa: E402 - the tests' own client
 from gpu_device_plugin.config.grammar import parse  # noqa: E402
 from gpu_device_plugin.config.load import load  # noqa: E402
 from gpu_device_plugin.config.options import Program  # noqa: E402
-from gpu_device_plugin.hardware.simulated import SimulatedBackend  # noqa: E402
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend  # noqa: E402
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings  # noqa: E402
 from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket  # noqa: E402
 from gpu_device_plugin.plugin.node import NodeReader  # noqa: E402

@@ -15,7 +15,7 @@ from support.aio import run, until
 from support.apiserver import ApiServer
 from support.serving import GPU
 
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.programs import gpu_node
 
 SOON = "import gpu_device_plugin.agent.agent as agent; agent.FIRST_SIGHT_SECONDS = 0.3"

@@ -12,7 +12,7 @@ import pytest
 from support.apiserver import ApiServer
 
 from gpu_device_plugin.errors import ConfigError
-from gpu_device_plugin.programs.gpu_node_agent_file import with_file_of_agent
+from gpu_device_plugin.programs.commands.agent_file import with_file_of_agent
 
 NODE = "/api/v1/nodes/n1"
 LABEL = "nvidia.com/device-plugin.config"
@@ -115,7 +115,7 @@ def test_other_commands_know_it_too(server: ApiServer, pod: dict[str, str]) -> N
     assert "16" in told(pod, "explain")[1]
     assert "nvidia.com/gpu.replicas=4" in told(pod, "labels", "-o", "text")[1]
     server.store.put(NODE, {"metadata": {"labels": {LABEL: "sharde"}}})
-    for command in (["status"], ["explain"], ["labels"], ["cdi", "generate"]):
+    for command in (["status"], ["explain"], ["labels"], ["topology"], ["cdi", "generate"]):
         code, _, error = told(pod, *command)
         assert code == 1
         assert "names the configuration 'sharde', which does not exist" in error

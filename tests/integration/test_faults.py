@@ -19,11 +19,11 @@ from support.backends import news
 from support.configs import a_config
 
 from gpu_device_plugin.errors import UserError
-from gpu_device_plugin.hardware import nvml_read
 from gpu_device_plugin.hardware.backend import NvmlBackend
 from gpu_device_plugin.hardware.mig_minors import MigMinors
 from gpu_device_plugin.hardware.model import HealthKind, Inventory
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.nvml import read
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.plan import make_plan
 
@@ -74,8 +74,8 @@ class Node:
         self.events.touch()
         monkeypatch.setenv("NVMLSIM_PROFILE", str(self.profile))
         monkeypatch.setenv("NVMLSIM_EVENTS", str(self.events))
-        monkeypatch.setattr(nvml_read, "read_numa_node", lambda *_: None)
-        monkeypatch.setattr(nvml_read, "read_mig_minors", lambda: minors_of(self.truth))
+        monkeypatch.setattr(read, "read_numa_node", lambda *_: None)
+        monkeypatch.setattr(read, "read_mig_minors", lambda: minors_of(self.truth))
         self.backend = NvmlBackend(str(directory / "root"))
 
     def describe(self, *extra: str) -> None:
@@ -210,7 +210,7 @@ def test_while_running(tmp_path, monkeypatch, function, error, outcome):
 
 
 def test_every_nvml_function_that_is_called_is_in_a_table():
-    sources = Path(nvml_read.__file__).parent.glob("nvml_*.py")
+    sources = Path(read.__file__).parent.glob("*.py")
     called = {
         name
         for source in sources
@@ -224,5 +224,5 @@ def test_every_nvml_function_that_is_called_is_in_a_table():
     assert missing == {"nvmlLib"} & called
 
 
-NOT_OF_THE_PLUGIN = {"nvml_compute_mode", "nvml_facts", "nvml_facts_gpu"}
+NOT_OF_THE_PLUGIN = {"compute_mode", "facts", "facts_gpu"}
 """Modules of other programs."""

@@ -18,7 +18,7 @@ from support.aio import run, until
 from support.apiserver import ApiServer
 from support.certificates import OPENSSL, make_certificates
 
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 
 RUN = "from gpu_device_plugin.programs.gpu_feature_discovery import main; main()"
 OBJECT = "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/default/nodefeatures/nvidia-features-for-node1"

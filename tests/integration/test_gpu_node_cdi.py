@@ -18,8 +18,8 @@ from support.commands import LIMIT, RUN, Done
 from support.process import RUN as RUN_PLUGIN
 from support.process import plugin
 
-from gpu_device_plugin.programs.gpu_node_cdi import COMMANDS
-from gpu_device_plugin.programs.gpu_node_cdi_options import SHOWN
+from gpu_device_plugin.programs.commands.cdi import COMMANDS
+from gpu_device_plugin.programs.commands.cdi_options import SHOWN
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from support.terminal import Terminal, terminal
 
+from gpu_device_plugin.programs.commands.completion import script
 from gpu_device_plugin.programs.gpu_node import make_parser
-from gpu_device_plugin.programs.gpu_node_completion import script
 
 COMMAND = [sys.executable, "-c", "from gpu_device_plugin.programs.gpu_node import main; main()"]
 PROGRAMS = (

@@ -14,8 +14,8 @@ import yaml
 from support import nvmlsim
 from support.commands import ENVIRON, LIMIT, RUN, Done, gpu_node, run_program
 
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
-from gpu_device_plugin.programs.gpu_node_labels import OPTIONS_OF_DISCOVERY
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
+from gpu_device_plugin.programs.commands.labels import OPTIONS_OF_DISCOVERY
 
 RUN_DISCOVERY = "from gpu_device_plugin.programs.gpu_feature_discovery import main; main()"
 CONFIG = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"

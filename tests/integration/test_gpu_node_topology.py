@@ -14,7 +14,7 @@ import pytest
 from support.commands import ENVIRON, LIMIT, RUN, Done, gpu_node
 from support.nvmlsim import COMPILER, build, profile_text
 
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 
 
 def topology(*arguments: str | Path, **environ: str) -> Done:

@@ -17,8 +17,8 @@ from gpu_device_plugin.diagnosis.doctor.host import Edges, Host
 from gpu_device_plugin.diagnosis.doctor.model import Outcome, Verdict
 from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware.backend import Backend
-from gpu_device_plugin.hardware.nvml_facts import NvmlFacts, NvmlGpu
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.nvml.facts import NvmlFacts, NvmlGpu
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 
 MIB = 1024 * 1024
 PLUGINS = "/var/lib/kubelet/device-plugins"

@@ -9,7 +9,7 @@ from gpu_device_plugin.config.grammar import parse
 from gpu_device_plugin.config.load import load
 from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.errors import UserError
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.kubelet.podresources import ContainerDevices
 from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.model import Resource

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gpu_device_plugin.hardware.model import Gpu, Inventory, Links, MigDevice
-from gpu_device_plugin.hardware.nvml_mig import COMPUTE_INSTANCE_SLICES
-from gpu_device_plugin.hardware.simulated_products import MigSlice, load_products
+from gpu_device_plugin.hardware.nvml.mig import COMPUTE_INSTANCE_SLICES
+from gpu_device_plugin.hardware.simulated.products import MigSlice, load_products
 
 SOURCES = Path(__file__).parent.parent / "nvmlsim"
 COMPILER = shutil.which(os.environ.get("CC", "gcc"))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from gpu_device_plugin.config.load import Loaded
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.plugin.ailment import Ailment, Severity
 from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.plan import make_plan

@@ -18,7 +18,7 @@ from support.mps import GPU, MpsTools
 from support.programs import ProgramProcess, program
 from support.serving import allocatable
 
-from gpu_device_plugin.mps.processes import command_lines
+from gpu_device_plugin.processes import command_lines
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 
 KILLS = int(os.environ.get("TORTURE_KILLS", "100"))

@@ -54,7 +54,7 @@ def open_backend(name: str, config: Config | None = None) -> Backend:
         UserError: there is no such profile.
     """
     if name != HARDWARE:
-        from gpu_device_plugin.hardware.simulated import SimulatedBackend  # noqa: PLC0415 - seldom
+        from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend  # noqa: PLC0415 - seldom
 
         return SimulatedBackend.from_profile(name)
     from gpu_device_plugin.hardware.discover import discover  # noqa: PLC0415 - as above

@@ -57,7 +57,7 @@ class NvmlBackend:
     """A discrete-GPU system with NVIDIA's driver, or WSL."""
 
     def __init__(self, driver_root: str, platform: Platform = Platform.NVML) -> None:
-        from gpu_device_plugin.hardware.nvml_library import NvmlLibrary  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
 
         self.name = "nvml"
         self.platform = platform
@@ -65,14 +65,14 @@ class NvmlBackend:
 
     def read(self) -> Inventory:
         """Reads the node through NVML."""
-        from gpu_device_plugin.hardware.nvml_read import read_inventory  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml.read import read_inventory  # noqa: PLC0415 - 3 MB
 
         with self._library.session():
             return read_inventory(self.platform)
 
     def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:
         """Reads the links through NVML."""
-        from gpu_device_plugin.hardware.nvml_links import read_links  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml.links import read_links  # noqa: PLC0415 - 3 MB
 
         with self._library.session():
             return read_links(inventory, stopped=stopped)
@@ -81,7 +81,7 @@ class NvmlBackend:
         """Watches an NVML event set in a thread; WSL has none."""
         if self.platform is Platform.WSL:
             return
-        from gpu_device_plugin.hardware.nvml_health import NvmlMonitor  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml.health import NvmlMonitor  # noqa: PLC0415 - 3 MB
 
         loop = asyncio.get_running_loop()
         events: asyncio.Queue[HealthEvent | None] = asyncio.Queue()
@@ -120,7 +120,7 @@ class NvmlBackend:
 
     def problem_of(self, gpu: Gpu) -> str:
         """Asks NVML for the GPU and for the recovery action that it wants."""
-        from gpu_device_plugin.hardware.nvml_recovery import problem_of  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml.recovery import problem_of  # noqa: PLC0415 - 3 MB
 
         try:
             with self._library.session():
@@ -147,8 +147,8 @@ class TegraBackend:
 
     def read(self) -> Inventory:
         """What NVML tells, where there is one: the device itself needs no reading."""
-        from gpu_device_plugin.hardware.nvml_library import NvmlLibrary  # noqa: PLC0415 - 3 MB
-        from gpu_device_plugin.hardware.nvml_read import read_inventory  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml.read import read_inventory  # noqa: PLC0415 - 3 MB
 
         library = NvmlLibrary(self._driver_root)
         try:
@@ -173,6 +173,6 @@ class TegraBackend:
 
     def is_loadable(self) -> bool:
         """Whether NVML can be loaded, as on newer Tegra systems."""
-        from gpu_device_plugin.hardware.nvml_library import NvmlLibrary  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
 
         return NvmlLibrary(self._driver_root).is_loadable()

@@ -101,7 +101,7 @@ def describe(backend: Backend, driver_root: str) -> Backend:
         return DescribingBackend(backend, NvmlSource(backend.platform, driver_root=driver_root))
     if isinstance(backend, TegraBackend):
         return DescribingBackend(backend, CudaSource(), reads_apart=True)
-    from gpu_device_plugin.hardware.simulated import SimulatedBackend  # noqa: PLC0415 - seldom
+    from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend  # noqa: PLC0415 - seldom
 
     if isinstance(backend, SimulatedBackend):
         is_tegra = backend.node.profile.platform is Platform.TEGRA

@@ -19,7 +19,7 @@ def discover(strategy: str, driver_root: str) -> Backend:
     """
     if strategy == "tegra":
         return TegraBackend(driver_root)
-    from gpu_device_plugin.hardware.nvml_library import NvmlLibrary  # noqa: PLC0415 - 3 MB
+    from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
     from gpu_device_plugin.hardware.platform import probe  # noqa: PLC0415 - as above
 
     probes = probe(NvmlLibrary(driver_root), driver_root)

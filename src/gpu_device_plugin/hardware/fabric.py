@@ -11,7 +11,7 @@ from typing import Any
 import pynvml
 
 from gpu_device_plugin.hardware.model import Inventory
-from gpu_device_plugin.hardware.nvml_library import NvmlError
+from gpu_device_plugin.hardware.nvml.library import NvmlError
 
 
 @dataclass(frozen=True, slots=True)

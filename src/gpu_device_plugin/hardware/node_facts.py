@@ -17,7 +17,7 @@ from gpu_device_plugin.hardware.pci import CONTROLLER_3D, VGA_CONTROLLER, pci_cl
 
 if TYPE_CHECKING:
     from gpu_device_plugin.hardware.fabric import Fabric
-    from gpu_device_plugin.hardware.simulated import SimulatedBackend
+    from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class NvmlSource:
     def __init__(
         self, platform: Platform = Platform.NVML, sysfs: str = "/sys", driver_root: str = ""
     ) -> None:
-        from gpu_device_plugin.hardware.nvml_library import NvmlLibrary  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
 
         self._platform = platform
         self._sysfs = sysfs
@@ -82,7 +82,7 @@ class NvmlSource:
     def read(self) -> NodeFacts:
         """Reads the node through NVML, and PCI classes from sysfs."""
         from gpu_device_plugin.hardware.fabric import read_fabrics  # noqa: PLC0415 - 3 MB
-        from gpu_device_plugin.hardware.nvml_read import read_inventory  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml.read import read_inventory  # noqa: PLC0415 - 3 MB
 
         with self._library.session():
             inventory = read_inventory(self._platform)
@@ -149,7 +149,7 @@ class AutoSource:
 
     @staticmethod
     def _probe() -> NodeSource:
-        from gpu_device_plugin.hardware.nvml_library import NvmlLibrary  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
         from gpu_device_plugin.hardware.platform import probe  # noqa: PLC0415 - as above
 
         probes = probe(NvmlLibrary(""), "/")
@@ -211,7 +211,7 @@ def open_source(strategy: str, simulate: str = "") -> NodeSource:
         ConfigError: there is no such profile, or it is wrong.
     """
     if simulate:
-        from gpu_device_plugin.hardware.simulated import SimulatedBackend  # noqa: PLC0415 - seldom
+        from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend  # noqa: PLC0415 - seldom
 
         return SimulatedSource(SimulatedBackend.from_profile(simulate))
     if strategy == "nvml":

@@ -10,7 +10,7 @@ import pynvml
 
 from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware.model import Platform
-from gpu_device_plugin.hardware.nvml_library import NvmlError, NvmlLibrary
+from gpu_device_plugin.hardware.nvml.library import NvmlError, NvmlLibrary
 from gpu_device_plugin.hardware.roots import find_library
 
 INTEGRATED_NAMES = ("(nvgpu)", "NVIDIA Thor")

@@ -77,7 +77,7 @@ class DriverComputeModes:
 
     async def exclusive(self) -> tuple[str, ...]:
         """The GPUs in exclusive mode, as NVML tells it."""
-        from gpu_device_plugin.hardware.nvml_compute_mode import (  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml.compute_mode import (  # noqa: PLC0415 - 3 MB
             NvmlComputeMode,
         )
 
@@ -88,7 +88,7 @@ class DriverComputeModes:
             return ()
 
     async def _set_by_nvml(self, gpu: str, mode: ComputeMode) -> None:
-        from gpu_device_plugin.hardware.nvml_compute_mode import (  # noqa: PLC0415 - 3 MB
+        from gpu_device_plugin.hardware.nvml.compute_mode import (  # noqa: PLC0415 - 3 MB
             NvmlComputeMode,
         )
 

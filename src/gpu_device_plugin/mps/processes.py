@@ -132,18 +132,6 @@ async def end_processes(pids: Iterable[int], *, grace: float) -> tuple[int, ...]
     return left
 
 
-def command_lines() -> Iterator[tuple[int, list[str]]]:
-    """Number and arguments of every process; what vanishes meanwhile is left out."""
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    arguments = os.fsdecode(file.read()).split("\0")
-            except OSError:
-                continue
-            yield int(name), arguments
-
-
 def _ended(pid: int) -> Callable[[], bool]:
     return lambda: not is_alive(pid)
 

@@ -18,8 +18,9 @@ from gpu_device_plugin.mps.names import (
     ready_file,
 )
 from gpu_device_plugin.mps.plan import DaemonSpec
-from gpu_device_plugin.mps.processes import command_lines, end_processes
+from gpu_device_plugin.mps.processes import end_processes
 from gpu_device_plugin.mps.tool import ControlTool, DaemonAbsent, ToolError
+from gpu_device_plugin.processes import command_lines
 
 log = logging.getLogger(__name__)
 

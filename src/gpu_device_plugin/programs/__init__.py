@@ -1,1 +1,1 @@
-"""One module per program: options, wiring, exit codes; no logic."""
+"""One module per program, and one per command: options, wiring, exit codes; no logic."""

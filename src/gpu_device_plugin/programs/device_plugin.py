@@ -85,7 +85,7 @@ def open_backend(parsed: Parsed, config: Config) -> Backend:
     """The simulated node where one is asked for, else what the platform calls for."""
     profile = parsed.text("simulate")
     if profile:
-        from gpu_device_plugin.hardware.simulated import SimulatedBackend  # noqa: PLC0415 - seldom
+        from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend  # noqa: PLC0415 - seldom
 
         return SimulatedBackend.from_profile(profile)
     return discover(

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from gpu_device_plugin import __version__
+from gpu_device_plugin.programs.commands.cdi_parser import Parser
+from gpu_device_plugin.programs.commands.table import AGENT, COMMANDS
 from gpu_device_plugin.programs.entry import hold_signals
-from gpu_device_plugin.programs.gpu_node_cdi_parser import Parser
-from gpu_device_plugin.programs.gpu_node_commands import AGENT, COMMANDS
 from gpu_device_plugin.programs.streams import fill_standard_streams
 
 VERSION_HELP = "print the version and exit"
@@ -83,6 +83,6 @@ class _HelpFormatter(argparse.HelpFormatter):
 
 def _run_agent(argv: Sequence[str]) -> int:
     """Its options have the grammar of the programs that it stands for."""
-    from gpu_device_plugin.programs.gpu_node_agent import run_agent
+    from gpu_device_plugin.programs.commands.agent import run_agent
 
     return run_agent(argv)

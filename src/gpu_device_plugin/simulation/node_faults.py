@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from gpu_device_plugin.errors import UsageError, UserError
-from gpu_device_plugin.hardware.simulated_events import USAGE, Action, parse_line
-from gpu_device_plugin.hardware.simulated_node import SimulatedNode
-from gpu_device_plugin.hardware.simulated_profile import load_profile
+from gpu_device_plugin.hardware.simulated.events import USAGE, Action, parse_line
+from gpu_device_plugin.hardware.simulated.node import SimulatedNode
+from gpu_device_plugin.hardware.simulated.profile import load_profile
 
 AT_ONCE = {
     Action.XID,
@@ -22,7 +22,7 @@ def check_fault(line: str, profile: str) -> Action:
     """What a line does to a node.
 
     Args:
-        line: as `hardware.simulated_events` has them.
+        line: as `hardware.simulated.events` has them.
         profile: of the node.
 
     Raises:

@@ -6,7 +6,7 @@
         node.json               what runs there; made when it has started, gone when it has ended
         lock                    locked as long as it runs
         control                 the socket of `node_control`
-        events                  lines that make things go wrong (see `hardware.simulated_events`)
+        events                  lines that make things go wrong (see `hardware.simulated.events`)
         pod-resources           the kubelet's socket that tells who holds what
         device-plugins/         the kubelet's socket and those of the plugin
 """

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.hardware.model import Inventory
-from gpu_device_plugin.hardware.simulated import EVENTS_VARIABLE
-from gpu_device_plugin.hardware.simulated_profile import load_profile
+from gpu_device_plugin.hardware.simulated.backend import EVENTS_VARIABLE
+from gpu_device_plugin.hardware.simulated.profile import load_profile
 from gpu_device_plugin.simulation.demo.process import PluginProcess
 from gpu_device_plugin.simulation.demo.stage import LogLine, Stage, Tone
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+
+from gpu_device_plugin.processes import command_lines
 
 PROC = "/proc"
 _START = 19
@@ -39,8 +41,8 @@ def find_process(name: str, proc: str = PROC) -> Process | None:
     What vanishes while it is looked at, cannot be read, or has no command line is left out.
     """
     best: tuple[Likeness, int] | None = None
-    for pid, arguments in _command_lines(proc):
-        likeness = _compare(name, arguments)
+    for pid, arguments in command_lines(proc):
+        likeness = _compare(name, arguments) if pid != os.getpid() else None
         if likeness is not None and (best is None or likeness < best[0]):
             best = likeness, pid
             if likeness is Likeness.EXACT:
@@ -87,19 +89,6 @@ class Signaller:
         except ProcessLookupError:
             return None
         return found
-
-
-def _command_lines(proc: str) -> Iterator[tuple[int, list[str]]]:
-    own = os.getpid()
-    for entry in os.listdir(proc):
-        if entry.isdigit() and int(entry) != own:
-            try:
-                with open(f"{proc}/{entry}/cmdline", "rb") as file:
-                    line = file.read()
-            except OSError:
-                continue
-            if line:
-                yield int(entry), os.fsdecode(line).rstrip("\0").split("\0")
 
 
 def _compare(name: str, arguments: list[str]) -> Likeness | None:

@@ -15,7 +15,7 @@ from gpu_device_plugin.config.options import PROGRAMS, Program
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
 PACKAGE = Path(gpu_device_plugin.__file__).parent
-SOURCES = [*(PACKAGE / "agent").glob("*.py"), PACKAGE / "programs" / "gpu_node_agent.py"]
+SOURCES = [*(PACKAGE / "agent").glob("*.py"), PACKAGE / "programs" / "commands" / "agent.py"]
 
 
 def messages() -> Iterator[str]:

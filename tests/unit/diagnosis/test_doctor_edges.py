@@ -18,7 +18,7 @@ from support.serving import a_service
 from gpu_device_plugin.diagnosis.doctor import edges
 from gpu_device_plugin.diagnosis.doctor.host import Host
 from gpu_device_plugin.errors import ConfigError
-from gpu_device_plugin.hardware.nvml_facts import NvmlFacts
+from gpu_device_plugin.hardware.nvml.facts import NvmlFacts
 from gpu_device_plugin.kube.errors import AccessError, ApiError, ApiUnreachable
 from gpu_device_plugin.kubelet.transport import plugin_server
 

@@ -6,7 +6,7 @@ import pytest
 from support.doctor import NO_LIBRARY, Machine, a_gpu, failures, some_facts, steps, warnings
 
 from gpu_device_plugin.diagnosis.doctor.model import Verdict
-from gpu_device_plugin.hardware.nvml_facts import NvmlFacts
+from gpu_device_plugin.hardware.nvml.facts import NvmlFacts
 
 GPU_CHECKS = ("gpu-list", "mig", "gpu-memory", "persistence", "pcie")
 

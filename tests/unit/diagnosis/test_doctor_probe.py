@@ -9,8 +9,8 @@ from support.doctor import a_gpu, some_facts
 
 from gpu_device_plugin.diagnosis.doctor import nvml_probe as probe
 from gpu_device_plugin.hardware.backend import Backend
-from gpu_device_plugin.hardware.nvml_facts import NvmlFacts
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.nvml.facts import NvmlFacts
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 
 needs_compiler = pytest.mark.skipif(
     nvmlsim.COMPILER is None, reason="no C compiler to build the NVML simulator with"

@@ -13,7 +13,7 @@ from gpu_device_plugin.diagnosis.comparison import Change, compare
 from gpu_device_plugin.diagnosis.explanation import Explanation
 from gpu_device_plugin.diagnosis.narrow import narrow
 from gpu_device_plugin.errors import ConfigError, InitError
-from gpu_device_plugin.programs.gpu_node_explain import _explanation
+from gpu_device_plugin.programs.commands.explain import _explanation
 
 SHARED = """\
 version: v1

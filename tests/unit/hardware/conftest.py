@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from support import nvmlsim
 
-from gpu_device_plugin.hardware import nvml_library as nvml_library_module
 from gpu_device_plugin.hardware.backend import NvmlBackend
 from gpu_device_plugin.hardware.model import Inventory, Links
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.nvml import library
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 
 
 @dataclass
@@ -76,4 +76,4 @@ def nvml_node(
 @pytest.fixture
 def no_nvml(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if NVML were nowhere: a library that was loaded once is found by its name for ever."""
-    monkeypatch.setattr(nvml_library_module, "LIBRARY_NAME", "libnvidia-ml-absent.so.1")
+    monkeypatch.setattr(library, "LIBRARY_NAME", "libnvidia-ml-absent.so.1")

@@ -25,7 +25,7 @@ from gpu_device_plugin.hardware.model import (
     UnreadableGpu,
 )
 from gpu_device_plugin.hardware.node_facts import NO_DEVICES, CudaSource, NodeFacts, NvmlSource
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 
 
 class ToldSource:

@@ -12,10 +12,10 @@ from support.aio import run
 from support.backends import news
 
 from gpu_device_plugin.errors import InitError
-from gpu_device_plugin.hardware import nvml_health, nvml_read
 from gpu_device_plugin.hardware.backend import NvmlBackend
 from gpu_device_plugin.hardware.mig_minors import MigMinors
 from gpu_device_plugin.hardware.model import HealthEvent, HealthKind, Inventory, Platform
+from gpu_device_plugin.hardware.nvml import health, read
 
 PROFILES = [
     "dgx-a100",
@@ -48,8 +48,8 @@ def node(nvml_node, monkeypatch):
     def make(profile: str, *extra: str):
         made = nvml_node(profile, *extra)
         numa = {gpu.pci_bus_id: gpu.numa_node for gpu in made.truth.gpus}
-        monkeypatch.setattr(nvml_read, "read_numa_node", lambda bus_id, _: numa.get(bus_id))
-        monkeypatch.setattr(nvml_read, "read_mig_minors", lambda: same_minors(made.truth))
+        monkeypatch.setattr(read, "read_numa_node", lambda bus_id, _: numa.get(bus_id))
+        monkeypatch.setattr(read, "read_mig_minors", lambda: same_minors(made.truth))
         return made
 
     return make
@@ -233,8 +233,8 @@ def test_a_gpu_that_can_be_registered_later_is_told_and_watched(node, monkeypatc
         genuine(handle, kinds, events)
 
     monkeypatch.setattr(pynvml, "nvmlDeviceRegisterEvents", refuse_once)
-    monkeypatch.setattr(nvml_health, "REGISTER_SECONDS", 0.0)
-    monkeypatch.setattr(nvml_health, "WAIT_MS", 1)
+    monkeypatch.setattr(health, "REGISTER_SECONDS", 0.0)
+    monkeypatch.setattr(health, "WAIT_MS", 1)
 
     async def work():
         inventory = await asyncio.to_thread(made.backend.read)
@@ -292,8 +292,8 @@ def test_a_monitor_that_cannot_start_is_told_and_tried_again(node):
 
 
 def test_a_monitor_gives_signs_of_life_as_long_as_the_driver_answers(node, monkeypatch):
-    monkeypatch.setattr(nvml_health, "ALIVE_SECONDS", 0.0)
-    monkeypatch.setattr(nvml_health, "WAIT_MS", 1)
+    monkeypatch.setattr(health, "ALIVE_SECONDS", 0.0)
+    monkeypatch.setattr(health, "WAIT_MS", 1)
     made = node("t4x4")
 
     async def work() -> list[HealthKind]:

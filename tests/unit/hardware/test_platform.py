@@ -14,9 +14,9 @@ from gpu_device_plugin.hardware.backend import NvmlBackend, TegraBackend
 from gpu_device_plugin.hardware.discover import discover
 from gpu_device_plugin.hardware.mig_minors import MigMinors, parse_mig_minors, read_mig_minors
 from gpu_device_plugin.hardware.model import Platform
-from gpu_device_plugin.hardware.nvml_library import NvmlLibrary
-from gpu_device_plugin.hardware.nvml_mig import make_profile, memory_gib
-from gpu_device_plugin.hardware.nvml_read import read_numa_node
+from gpu_device_plugin.hardware.nvml.library import NvmlLibrary
+from gpu_device_plugin.hardware.nvml.mig import make_profile, memory_gib
+from gpu_device_plugin.hardware.nvml.read import read_numa_node
 from gpu_device_plugin.hardware.platform import Probes, has_tegra_files, probe
 from gpu_device_plugin.hardware.roots import find_dev_root, find_library, join_root
 

@@ -13,9 +13,9 @@ from support.aio import run
 
 from gpu_device_plugin.errors import ConfigError, InitError
 from gpu_device_plugin.hardware.model import HealthEvent, HealthKind, UnreadableGpu
-from gpu_device_plugin.hardware.simulated import EVENTS_VARIABLE, SimulatedBackend
-from gpu_device_plugin.hardware.simulated_node import SimulatedNode
-from gpu_device_plugin.hardware.simulated_profile import load_profile, parse_profile_text
+from gpu_device_plugin.hardware.simulated.backend import EVENTS_VARIABLE, SimulatedBackend
+from gpu_device_plugin.hardware.simulated.node import SimulatedNode
+from gpu_device_plugin.hardware.simulated.profile import load_profile, parse_profile_text
 
 READY = HealthEvent(HealthKind.MONITOR_READY)
 Next = Callable[[], Awaitable[HealthEvent]]

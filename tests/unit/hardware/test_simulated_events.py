@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_device_plugin.errors import ConfigError
-from gpu_device_plugin.hardware.simulated_events import (
+from gpu_device_plugin.hardware.simulated.events import (
     Action,
     ControlFile,
     Instruction,

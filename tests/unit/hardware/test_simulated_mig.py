@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.hardware.model import Gpu, MigAttributes, MigDevice
-from gpu_device_plugin.hardware.simulated_mig import capability_minors, make_devices, parse_layout
-from gpu_device_plugin.hardware.simulated_products import Product, load_products
+from gpu_device_plugin.hardware.simulated.mig import capability_minors, make_devices, parse_layout
+from gpu_device_plugin.hardware.simulated.products import Product, load_products
 
 A100 = load_products()["NVIDIA A100-SXM4-40GB"]
 GPU = Gpu(index=0, uuid="GPU-a", minor=1, name=A100.name)

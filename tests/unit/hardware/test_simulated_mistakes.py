@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.hardware.model import Inventory
-from gpu_device_plugin.hardware.simulated_gpus import GPU_KEYS, LEVELS
-from gpu_device_plugin.hardware.simulated_node import SimulatedNode
-from gpu_device_plugin.hardware.simulated_products import load_products
-from gpu_device_plugin.hardware.simulated_profile import KEYS, parse_profile_text
+from gpu_device_plugin.hardware.simulated.gpus import GPU_KEYS, LEVELS
+from gpu_device_plugin.hardware.simulated.node import SimulatedNode
+from gpu_device_plugin.hardware.simulated.products import load_products
+from gpu_device_plugin.hardware.simulated.profile import KEYS, parse_profile_text
 
 GPU = "gpus: [{product: Tesla T4%s}]"
 

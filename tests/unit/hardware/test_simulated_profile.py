@@ -9,12 +9,12 @@ import pytest
 
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.hardware.model import Inventory, Platform
-from gpu_device_plugin.hardware.nvml_mig import make_profile as nvml_profile
-from gpu_device_plugin.hardware.simulated_gpus import LEVELS
-from gpu_device_plugin.hardware.simulated_model import Profile, Watch
-from gpu_device_plugin.hardware.simulated_node import SimulatedNode
-from gpu_device_plugin.hardware.simulated_products import load_products
-from gpu_device_plugin.hardware.simulated_profile import (
+from gpu_device_plugin.hardware.nvml.mig import make_profile as nvml_profile
+from gpu_device_plugin.hardware.simulated.gpus import LEVELS
+from gpu_device_plugin.hardware.simulated.model import Profile, Watch
+from gpu_device_plugin.hardware.simulated.node import SimulatedNode
+from gpu_device_plugin.hardware.simulated.products import load_products
+from gpu_device_plugin.hardware.simulated.profile import (
     built_in_names,
     load_profile,
     parse_profile_text,

@@ -8,7 +8,7 @@ from support.labels import gfd_config
 
 from gpu_device_plugin.config.model import Config, GfdFlags
 from gpu_device_plugin.hardware.node_facts import open_source
-from gpu_device_plugin.hardware.simulated_profile import built_in_names
+from gpu_device_plugin.hardware.simulated.profile import built_in_names
 from gpu_device_plugin.inspection.labels_report import (
     Report,
     Settings,

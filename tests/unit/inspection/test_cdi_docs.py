@@ -10,8 +10,8 @@ from pathlib import Path
 from gpu_device_plugin.cdi import hooks, options
 from gpu_device_plugin.cdi.names import VENDOR, CdiClass
 from gpu_device_plugin.config.options import PROGRAMS, Program
+from gpu_device_plugin.programs.commands.cdi_options import SHOWN
 from gpu_device_plugin.programs.gpu_node import make_parser
-from gpu_device_plugin.programs.gpu_node_cdi_options import SHOWN
 
 PAGE = (Path(__file__).parents[3] / "docs" / "cdi.md").read_text(encoding="utf-8")
 PLUGIN = {n for o in PROGRAMS[Program.DEVICE_PLUGIN].options for n in o.names}

@@ -16,15 +16,15 @@ from gpu_device_plugin.inspection.completion.model import (
     Values,
     plain_help,
 )
-from gpu_device_plugin.programs.gpu_node import make_parser
-from gpu_device_plugin.programs.gpu_node_commands import COMMANDS
-from gpu_device_plugin.programs.gpu_node_completion import (
+from gpu_device_plugin.programs.commands.completion import (
     SCRIPTS,
     of_parser,
     of_program,
     script,
 )
-from gpu_device_plugin.programs.gpu_node_options import PROGRAM_NAMES
+from gpu_device_plugin.programs.commands.options import PROGRAM_NAMES
+from gpu_device_plugin.programs.commands.table import COMMANDS
+from gpu_device_plugin.programs.gpu_node import make_parser
 
 
 def by_path(grammar: CommandGrammar) -> dict[tuple[str, ...], CommandGrammar]:

@@ -10,13 +10,13 @@ from support.inventories import a_node
 
 from gpu_device_plugin.console.screen import Screen
 from gpu_device_plugin.hardware.model import Links
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.inspection.topology.choice import Request, choose
 from gpu_device_plugin.inspection.topology.data import to_dict
 from gpu_device_plugin.inspection.topology.model import NEARNESS, level_score, make_topology
 from gpu_device_plugin.inspection.topology.read import survey
 from gpu_device_plugin.inspection.topology.text import text_lines
-from gpu_device_plugin.programs.gpu_node_topology import FORMATS, OPTIONS_OF_PLUGIN
+from gpu_device_plugin.programs.commands.topology import FORMATS, OPTIONS_OF_PLUGIN
 
 PAGE = (Path(__file__).parents[3] / "docs" / "topology.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)

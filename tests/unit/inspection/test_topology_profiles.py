@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_device_plugin.console.screen import Screen
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.inspection.topology.choice import Request, choose
 from gpu_device_plugin.inspection.topology.groups import find_groups
 from gpu_device_plugin.inspection.topology.model import Topology, make_topology

@@ -14,7 +14,7 @@ from support.inventories import a_gpu, a_node, cut_gpu
 from gpu_device_plugin.config.model import Extensions, ResourcePattern, Resources
 from gpu_device_plugin.errors import ConfigError, InitError
 from gpu_device_plugin.hardware.model import Inventory, Links
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.inspection.topology.choice import Request, choose
 from gpu_device_plugin.inspection.topology.data import to_json
 from gpu_device_plugin.inspection.topology.groups import find_groups

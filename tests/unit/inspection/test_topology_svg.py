@@ -14,8 +14,8 @@ from support.inventories import a_gpu, a_node
 
 from gpu_device_plugin.console.screen import Screen
 from gpu_device_plugin.hardware.model import Links
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
-from gpu_device_plugin.hardware.simulated_profile import built_in_names
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.profile import built_in_names
 from gpu_device_plugin.inspection.topology.choice import Request, choose
 from gpu_device_plugin.inspection.topology.groups import find_groups
 from gpu_device_plugin.inspection.topology.layout import make_layout

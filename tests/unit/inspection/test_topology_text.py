@@ -11,7 +11,7 @@ from support.inventories import a_gpu, a_node
 
 from gpu_device_plugin.console.screen import ANSI, Screen
 from gpu_device_plugin.hardware.model import Links, UnreadableGpu
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.inspection.topology.choice import Request, choose
 from gpu_device_plugin.inspection.topology.matrix import matrix_lines
 from gpu_device_plugin.inspection.topology.model import Topology, make_topology

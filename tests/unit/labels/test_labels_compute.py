@@ -11,7 +11,7 @@ from support.labels import facts_of, gfd_config, is_label_value, mps
 from gpu_device_plugin.config.model import Config, Sharing
 from gpu_device_plugin.hardware.fabric import Fabric
 from gpu_device_plugin.hardware.node_facts import NodeFacts, open_source
-from gpu_device_plugin.hardware.simulated_profile import built_in_names
+from gpu_device_plugin.hardware.simulated.profile import built_in_names
 from gpu_device_plugin.hardware.vgpu import HostDriver, Vgpus
 from gpu_device_plugin.labels.catalog import describe, descriptions
 from gpu_device_plugin.labels.compute import LABELERS, make_labels

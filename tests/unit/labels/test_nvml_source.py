@@ -21,7 +21,7 @@ from gpu_device_plugin.hardware.node_facts import (
     open_source,
 )
 from gpu_device_plugin.hardware.platform import Probes
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.labels.model import Facts
 
 CLUSTER = "5f4dcc3b5aa765d61d8327deb882cf99"

@@ -19,7 +19,7 @@ from gpu_device_plugin.config.model import (
     SharingStrategy,
 )
 from gpu_device_plugin.config.model_mps import MpsLimits, MpsSettings
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.mps.client_limits import find_limits
 from gpu_device_plugin.mps.node import DaemonReader
 from gpu_device_plugin.mps.plan import ClientLimits

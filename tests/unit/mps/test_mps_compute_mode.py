@@ -9,7 +9,7 @@ import pytest
 from support import nvmlsim
 from support.aio import run
 
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.mps import compute_mode as module
 from gpu_device_plugin.mps.compute_mode import (
     ComputeMode,
@@ -104,7 +104,7 @@ def test_without_a_driver_no_gpu_is_known_to_be_exclusive(tmp_path):
 def test_nvml_tells_which_gpus_are_exclusive(node):
     assert run(node.modes.exclusive()) == ()
     # The modes of the simulation live as long as one initialisation does.
-    from gpu_device_plugin.hardware.nvml_compute_mode import NvmlComputeMode  # noqa: PLC0415
+    from gpu_device_plugin.hardware.nvml.compute_mode import NvmlComputeMode  # noqa: PLC0415
 
     nvml = NvmlComputeMode(str(node.log.parent))
     with nvml._library.session():

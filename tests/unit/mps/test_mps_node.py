@@ -10,7 +10,7 @@ from support.configs import a_config, time_sliced
 
 from gpu_device_plugin.config.model import Config, ReplicatedResource, ReplicatedResources, Sharing
 from gpu_device_plugin.errors import ConfigError, InitError
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.mps.node import DaemonReader
 from gpu_device_plugin.mps.supervisor import Wanted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.simulation.demo.script import ACTS
 from gpu_device_plugin.simulation.demo.stage import LogLine, Picture, Scene, Side, Tone
 from gpu_device_plugin.simulation.demo.text import (

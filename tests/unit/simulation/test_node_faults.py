@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_device_plugin.errors import UsageError
-from gpu_device_plugin.hardware.simulated_events import Action, parse_line
+from gpu_device_plugin.hardware.simulated.events import Action, parse_line
 from gpu_device_plugin.simulation.node_faults import append_fault, check_fault
 from gpu_device_plugin.simulation.page_address import page_url, same_port
 

@@ -16,7 +16,7 @@ from gpu_device_plugin.config.load import load
 from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.errors import ConfigError, InitError
 from gpu_device_plugin.hardware.model import Inventory
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 from gpu_device_plugin.simulation.pods import PodSpec
 from gpu_device_plugin.status.local import OTHER_CONFIGURATION

@@ -13,7 +13,7 @@ from gpu_device_plugin.config.grammar import parse
 from gpu_device_plugin.config.load import load
 from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.errors import ConfigError
-from gpu_device_plugin.hardware.simulated import SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings
 from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
 from gpu_device_plugin.plugin.node import NodeReader

@@ -156,31 +156,11 @@ def ask_mps(root: str, resource_name: str, command: str) -> tuple[bool, str]:
     return True, outcome.text
 
 
-def get_node(
-    kubeconfig: str, environ: Mapping[str, str], name: str, seconds: float = API_SECONDS
-) -> Json:
-    """The node's object of the Kubernetes API, which is waited for so long.
+def get_node(kubeconfig: str, environ: Mapping[str, str], name: str) -> Json:
+    """The node's object of the Kubernetes API; raises KubeError."""
+    from gpu_device_plugin.kube.once import get_node as get  # noqa: PLC0415 - for this check
 
-    Raises:
-        KubeError: it is not known how to reach the API, or it does not answer, or refuses.
-    """
-    return asyncio.run(_get_node(kubeconfig, environ, name, seconds))
-
-
-async def _get_node(kubeconfig: str, environ: Mapping[str, str], name: str, seconds: float) -> Json:
-    from gpu_device_plugin.kube.access import load_access  # noqa: PLC0415 - for this check
-    from gpu_device_plugin.kube.client import KubeClient, path  # noqa: PLC0415 - as above
-    from gpu_device_plugin.kube.errors import ApiUnreachable  # noqa: PLC0415 - as above
-
-    access = load_access(kubeconfig, environ)
-    try:
-        async with (
-            asyncio.timeout(seconds),
-            KubeClient(access, program="gpu-node", request_seconds=seconds) as client,
-        ):
-            return dict(await client.get(path("api", "v1", "nodes", name)))
-    except TimeoutError:
-        raise ApiUnreachable(f"{access.server} does not answer within {seconds:g} s") from None
+    return get(kubeconfig, environ, name, program="gpu-node", seconds=API_SECONDS)
 
 
 def is_clock_synchronised() -> bool | None:

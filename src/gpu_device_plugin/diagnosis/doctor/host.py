@@ -23,7 +23,7 @@ from gpu_device_plugin.diagnosis.doctor.edges import Json
 from gpu_device_plugin.diagnosis.doctor.nvml_probe import probe_nvml, simulated_facts
 from gpu_device_plugin.errors import ConfigError, UserError
 from gpu_device_plugin.hardware.backend import Backend
-from gpu_device_plugin.hardware.nvml_facts import NvmlFacts
+from gpu_device_plugin.hardware.nvml.facts import NvmlFacts
 from gpu_device_plugin.resources.model import Plan
 from gpu_device_plugin.resources.plan import plan_node
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpu_device_plugin.diagnosis.doctor.host import Host
 from gpu_device_plugin.diagnosis.doctor.model import Check, Findings, Group, Outcome
 from gpu_device_plugin.diagnosis.doctor.nvml import NVML_SECONDS, RESET, on_or_off, unasked
-from gpu_device_plugin.hardware.nvml_facts import NvmlGpu
+from gpu_device_plugin.hardware.nvml.facts import NvmlGpu
 
 
 def check_mig(host: Host) -> Outcome:

@@ -9,8 +9,8 @@ from gpu_device_plugin.diagnosis.doctor.driver import RELOAD_MODULE, module_vers
 from gpu_device_plugin.diagnosis.doctor.host import Host
 from gpu_device_plugin.diagnosis.doctor.model import Check, Findings, Group, Outcome, not_checked
 from gpu_device_plugin.diagnosis.doctor.pci import find_gpus, is_tegra, needs_driver
-from gpu_device_plugin.hardware.nvml_facts import NvmlFacts, NvmlGpu
-from gpu_device_plugin.hardware.nvml_recovery import ACTIONS
+from gpu_device_plugin.hardware.nvml.facts import NvmlFacts, NvmlGpu
+from gpu_device_plugin.hardware.nvml.recovery import ACTIONS
 
 NO_NVML = "NVML tells nothing of GPUs: see the check nvml"
 NVML_SECONDS = 15.0

@@ -19,7 +19,7 @@ from typing import Any
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.model import Gpu
-from gpu_device_plugin.hardware.nvml_facts import NvmlFacts, NvmlGpu, read_facts
+from gpu_device_plugin.hardware.nvml.facts import NvmlFacts, NvmlGpu, read_facts
 
 SECONDS = 8.0
 """Longest time for all questions; a healthy driver needs some 20 ms for each GPU."""
@@ -99,8 +99,8 @@ def _how(code: int) -> str:
 def main(driver_root: str, chroot: str = "") -> None:
     """The child: asks and writes down."""
     # Cannot be found any more once the root is another.
-    import gpu_device_plugin.hardware.nvml_facts_gpu  # noqa: PLC0415
-    import gpu_device_plugin.hardware.nvml_library  # noqa: F401, PLC0415
+    import gpu_device_plugin.hardware.nvml.facts_gpu  # noqa: PLC0415
+    import gpu_device_plugin.hardware.nvml.library  # noqa: F401, PLC0415
 
     if chroot:
         # Without the right to do so, NVML is asked with the devices that are seen from here.

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 from gpu_device_plugin.console.canvas import Canvas
 from gpu_device_plugin.errors import UserError
-from gpu_device_plugin.hardware.simulated import EVENTS_VARIABLE, SimulatedBackend
+from gpu_device_plugin.hardware.simulated.backend import EVENTS_VARIABLE, SimulatedBackend
 from gpu_device_plugin.simulation.demo.glyphs import glyphs_of, is_capable
 from gpu_device_plugin.simulation.demo.print import Printer
 from gpu_device_plugin.simulation.demo.process import PluginProcess

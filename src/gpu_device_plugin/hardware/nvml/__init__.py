@@ -1,0 +1,1 @@
+"""Real GPUs, as NVML tells of them and watches them."""

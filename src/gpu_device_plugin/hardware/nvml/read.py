@@ -1,0 +1,183 @@
+"""Reads the GPUs of a node through NVML into an inventory."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pynvml
+
+from gpu_device_plugin.errors import InitError
+from gpu_device_plugin.hardware.mig_minors import MigMinors, read_mig_minors
+from gpu_device_plugin.hardware.model import (
+    Gpu,
+    Inventory,
+    MigDevice,
+    Platform,
+    UnreadableGpu,
+    sysfs_address,
+)
+from gpu_device_plugin.hardware.nvml.library import NvmlError
+from gpu_device_plugin.hardware.nvml.mig import is_capable, possible_profiles, read_mig_devices
+
+log = logging.getLogger(__name__)
+
+DISPLAY_ONLY = {"DGX Display", "NVIDIA DGX Display"}
+"""Products that drive a monitor and take no compute work (go-nvlib's default filter)."""
+
+MIG_PERMISSION_HINT = (
+    "MIG monitoring is not permitted: set NVIDIA_MIG_MONITOR_DEVICES=all for the container, "
+    "or give it the capability mig/monitor"
+)
+
+
+def read_inventory(platform: Platform, sysfs: str = "/sys") -> Inventory:
+    """Reads everything; NVML must be initialised.
+
+    A GPU that cannot be read is listed as unreadable and does not keep the others away.
+
+    Raises:
+        InitError: NVML cannot even count the GPUs.
+    """
+    try:
+        count = pynvml.nvmlDeviceGetCount()
+    except NvmlError as error:
+        raise InitError(f"NVML cannot count the GPUs: {error}") from None
+    minors = read_mig_minors()
+    gpus, unreadable = list[Gpu](), list[UnreadableGpu]()
+    for index in range(count):
+        try:
+            gpu = _read_gpu(index, minors, sysfs, platform)
+        except _Unreadable as error:
+            unreadable.append(UnreadableGpu(index, str(error)))
+            continue
+        if gpu is not None:
+            gpus.append(gpu)
+    return Inventory(
+        platform=platform,
+        gpus=tuple(gpus),
+        unreadable=tuple(unreadable),
+        driver_version=_or_default(pynvml.nvmlSystemGetDriverVersion, default=""),
+        cuda_driver_version=_or_default(pynvml.nvmlSystemGetCudaDriverVersion, default=0),
+    )
+
+
+def _read_gpu(index: int, minors: MigMinors, sysfs: str, platform: Platform) -> Gpu | None:
+    handle = _needed("handle", pynvml.nvmlDeviceGetHandleByIndex, index)
+    name = _needed("name", pynvml.nvmlDeviceGetName, handle)
+    if name in DISPLAY_ONLY:
+        return None
+    uuid, minor = _identity(handle, index, platform)
+    what = f"of GPU {index}"
+    memory = _or_default(
+        pynvml.nvmlDeviceGetMemoryInfo, handle, default=None, what=f"memory {what}"
+    )
+    total = 0 if memory is None else int(memory.total)
+    info = _or_default(
+        pynvml.nvmlDeviceGetPciInfo, handle, default=None, what=f"PCI address {what}"
+    )
+    bus_id = "" if info is None else bus_id_of(info)
+    capable, enabled, profiles, devices, problem = _read_mig(handle, minor, total, minors)
+    return Gpu(
+        index=index,
+        uuid=uuid,
+        minor=minor,
+        name=name,
+        memory_bytes=total,
+        compute_capability=_or_default(
+            pynvml.nvmlDeviceGetCudaComputeCapability,
+            handle,
+            default=None,
+            what=f"compute capability {what}",
+        ),
+        pci_bus_id=bus_id,
+        pci_device_id=0 if info is None else int(info.pciDeviceId),
+        numa_node=read_numa_node(bus_id, sysfs),
+        brand=_or_default(pynvml.nvmlDeviceGetBrand, handle, default=0),
+        coherent=_is_coherent(handle),
+        mig_capable=capable,
+        mig_enabled=enabled,
+        mig_devices=devices,
+        mig_profiles=profiles,
+        mig_problem=problem,
+    )
+
+
+def _identity(handle: Any, index: int, platform: Platform) -> tuple[str, int]:
+    """UUID and minor number. On WSL, where one device stands for all GPUs, neither is needed."""
+    if platform is Platform.WSL:
+        uuid = _or_default(pynvml.nvmlDeviceGetUUID, handle, default=f"GPU-{index}")
+        return uuid, _or_default(pynvml.nvmlDeviceGetMinorNumber, handle, default=index)
+    uuid = _needed("UUID", pynvml.nvmlDeviceGetUUID, handle)
+    return uuid, _needed("minor number", pynvml.nvmlDeviceGetMinorNumber, handle)
+
+
+class _Unreadable(Exception):
+    """What of a GPU could not be asked, and why."""
+
+
+def _needed(what: str, query: Callable[..., Any], *args: Any) -> Any:
+    """Asks what a GPU cannot be offered without."""
+    try:
+        return query(*args)
+    except (NvmlError, UnicodeDecodeError) as error:
+        raise _Unreadable(f"NVML does not tell its {what}: {error}") from None
+
+
+def bus_id_of(info: Any) -> str:
+    """The address in NVML's PCI information, e.g. ``00000000:3B:00.0``."""
+    raw = info.busId
+    return raw.decode("ascii", "replace") if isinstance(raw, bytes) else str(raw)
+
+
+def _read_mig(
+    handle: Any, minor: int, total: int, minors: MigMinors
+) -> tuple[bool, bool, tuple[str, ...], tuple[MigDevice, ...], str]:
+    capable = enabled = False
+    profiles, devices = tuple[str, ...](), tuple[MigDevice, ...]()
+    try:
+        capable, enabled = is_capable(handle)
+        if capable:
+            profiles = possible_profiles(handle, total)
+            devices = tuple(read_mig_devices(handle, minor, total, minors))
+    except pynvml.NVMLError_NoPermission as error:
+        return capable, enabled, profiles, devices, f"{error} ({MIG_PERMISSION_HINT})"
+    except NvmlError as error:
+        return capable, enabled, profiles, devices, str(error)
+    return capable, enabled, profiles, devices, ""
+
+
+def read_numa_node(bus_id: str, sysfs: str = "/sys") -> int | None:
+    """The NUMA node of a PCI device, None where there is none or none can be told."""
+    address = sysfs_address(bus_id)
+    if not address:
+        return None
+    path = os.path.join(sysfs, "bus/pci/devices", address, "numa_node")
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            text = file.read().strip()
+    except OSError:
+        return None
+    try:
+        node = int(text)
+    except ValueError:
+        log.warning("%s holds %r, not a number: no topology for that GPU", path, text)
+        return None
+    return node if node >= 0 else None
+
+
+def _is_coherent(handle: Any) -> bool:
+    """Whether the GPU shares the CPU's page tables; drivers before 580 cannot tell."""
+    mode = _or_default(pynvml.nvmlDeviceGetAddressingMode, handle, default=None)
+    return bool(mode == pynvml.NVML_DEVICE_ADDRESSING_MODE_ATS)
+
+
+def _or_default(query: Any, *args: Any, default: Any, what: str = "") -> Any:
+    try:
+        return query(*args)
+    except NvmlError as error:
+        if what:
+            log.warning("NVML does not tell the %s: %s", what, error)
+        return default

@@ -1,0 +1,1 @@
+"""The commands of ``gpu-node``: options, what they do, how they end."""
