@@ -17,6 +17,8 @@ LARGEST = 64 * 1024 * 1024
 """Bytes of a file that are read: a rendered chart has a few hundred thousand."""
 ENDINGS = ("", ".yaml", ".yml", ".json", ".template")
 """Of files in directories, where these are not the mounts of ConfigMaps."""
+NO_FILE = "no file in it can be checked"
+NO_FILE_HINT = "looked at: mounts of ConfigMaps, and *.yaml, *.yml, *.json, names without ending"
 MOUNTED = "..data"
 """What the kubelet has in each mount of a ConfigMap."""
 
@@ -35,11 +37,22 @@ def read_texts(paths: Iterable[str]) -> Iterator[Text | Finding]:
     """Every file, or what is wrong with it, in the order of the paths and of their names."""
     for path in paths:
         if path == STDIN:
-            yield _limited(STDIN_NAME, sys.stdin.buffer.read(LARGEST + 1))
+            yield _read_stdin()
         elif os.path.isdir(path):
-            yield from _read_directory(path)
+            found = _read_directory(path)
+            yield next(found, Finding(Severity.ERROR, Place(path), NO_FILE, NO_FILE_HINT))
+            yield from found
         else:
             yield _read(path)
+
+
+def _read_stdin() -> Text | Finding:
+    data = sys.stdin.buffer.read(LARGEST + 1)
+    if not data.strip():  # without pipefail a shell does not mind that helm has failed
+        return Finding(
+            Severity.ERROR, Place(STDIN_NAME), "nothing came; has what writes it failed?"
+        )
+    return _limited(STDIN_NAME, data)
 
 
 def _read_directory(directory: str) -> Iterator[Text | Finding]:

@@ -51,6 +51,30 @@ def test_directories_are_read_in_order_and_downwards(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.yml", "b.yaml", "d.json", "e"]
 
 
+def test_a_directory_without_anything_to_check_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "README.md").write_text(BAD)
+
+    result = validate(read_texts([str(tmp_path)]))
+
+    (found,) = result.findings
+    assert (found.severity, found.place.file) == (Severity.ERROR, str(tmp_path))
+    assert found.message == "no file in it can be checked"
+    assert "*.yaml" in found.hint
+    (tmp_path / "a.yaml").write_text("version: v1\n")
+    assert names(tmp_path) == ["a.yaml"]
+
+
+@pytest.mark.parametrize("data", [b"", b" \n\n"])
+def test_an_empty_standard_input_is_an_error(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    (found,) = validate(read_texts(["-"])).findings
+
+    assert (found.severity, found.place.file) == (Severity.ERROR, "<stdin>")
+    assert found.message == "nothing came; has what writes it failed?"
+
+
 def test_a_chart_has_to_be_rendered(tmp_path: Path) -> None:
     (tmp_path / "Chart.yaml").write_text("name: x")
 
