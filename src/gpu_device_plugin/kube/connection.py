@@ -71,6 +71,8 @@ class Connection:
         self._protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=LARGEST_HEAD)
         self._has_ended = False
         """Whether the other side has closed the connection."""
+        self._is_answering = False
+        """Whether anything has come since the last request."""
 
     @classmethod
     async def open(cls, endpoint: Endpoint, seconds: float) -> Connection:
@@ -106,6 +108,7 @@ class Connection:
 
     async def send(self, request: Request) -> Head:
         """Sends a request and reads how the answer begins."""
+        self._is_answering = False
         headers = [*request.headers]
         if request.body or request.method != "GET":
             headers.append(("Content-Length", str(len(request.body))))
@@ -123,8 +126,10 @@ class Connection:
                 if isinstance(event, h11.Response):
                     break
                 if not isinstance(event, h11.InformationalResponse):
-                    raise ApiUnreachable(f"{self._what} closed the connection before it answered")
+                    raise self._unanswered()
         except (OSError, h11.ProtocolError) as error:
+            if self._has_ended and not self._is_answering:
+                raise self._unanswered() from None
             raise self._broken(error) from None
         headers_got = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers
@@ -178,6 +183,9 @@ class Connection:
     def _broken(self, error: OSError | h11.ProtocolError) -> ApiUnreachable:
         return ApiUnreachable(f"the connection to {self._what} broke: {_reason(error)}")
 
+    def _unanswered(self) -> ApiUnreachable:
+        return ApiUnreachable(f"{self._what} closed the connection before it answered")
+
     def _cut_short(self) -> ApiUnreachable:
         return ApiUnreachable(f"{self._what} closed the connection in an answer")
 
@@ -188,6 +196,7 @@ class Connection:
                 return event
             data = await self._reader.read(READ_BYTES)
             self._has_ended = not data
+            self._is_answering |= bool(data)
             self._protocol.receive_data(data)
 
 

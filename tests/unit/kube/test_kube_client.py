@@ -176,6 +176,25 @@ def test_a_connection_that_the_server_has_closed_is_replaced(api: ApiServer) -> 
     assert {s.connection for s in api.seen} == {1, 2}
 
 
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "the Kubernetes API closed the connection before it answered"),
+        (b"hello", "the connection to the Kubernetes API broke: this is not HTTP"),
+        (b"\x00\r\n\r\n", "the connection to the Kubernetes API broke: this is not HTTP"),
+    ],
+)
+def test_a_server_without_an_answer_is_told(api: ApiServer, raw: bytes, message: str) -> None:
+    api.fail("GET", NODE, raw=raw)
+
+    async def work() -> None:
+        async with a_client(api) as client:
+            with pytest.raises(ApiUnreachable, match=message):
+                await client.get(NODE)
+
+    run(work())
+
+
 def test_a_creation_is_not_sent_twice(api: ApiServer) -> None:
     item = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node1"}}
 
