@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from grpclib.client import Channel, UnaryStreamMethod, UnaryUnaryMethod
+from grpclib.client import UnaryStreamMethod, UnaryUnaryMethod
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
+from h2.exceptions import H2Error
 
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.kubelet import api
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
+from gpu_device_plugin.kubelet.connection import ClientChannel
 from gpu_device_plugin.kubelet.transport import WireCodec
 
 CONNECT_TIMEOUT = 5.0
@@ -21,7 +23,7 @@ PluginOptions = pb.DevicePluginOptions(get_preferred_allocation_available=True)
 """What every plugin of ours tells in Register and GetDevicePluginOptions."""
 
 
-FAILURES = (GRPCError, ProtocolError, StreamTerminatedError, OSError, TimeoutError)
+FAILURES = (GRPCError, H2Error, ProtocolError, StreamTerminatedError, OSError, TimeoutError)
 """Whatever a call to a plugin can end with."""
 
 
@@ -62,16 +64,16 @@ async def register(kubelet_socket: str, endpoint: str, resource: str) -> None:
         raise KubeletUnreachable(
             f"the kubelet at {kubelet_socket} did not answer within {CONNECT_TIMEOUT:g} s"
         ) from None
-    except (OSError, StreamTerminatedError, ProtocolError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever a broken program at the socket sends
         raise KubeletUnreachable(
-            f"no connection to the kubelet at {kubelet_socket}: {error}"
+            f"no connection to the kubelet at {kubelet_socket}: {describe(error)}"
         ) from None
 
 
 @asynccontextmanager
-async def channel(path: str) -> AsyncIterator[Channel]:
+async def channel(path: str) -> AsyncIterator[ClientChannel]:
     """A connection to a unix socket, made at the first call."""
-    connection = Channel(path=path, codec=WireCodec())
+    connection = ClientChannel(path=path, codec=WireCodec())
     try:
         yield connection
     finally:
@@ -90,7 +92,7 @@ def describe(error: BaseException) -> str:
 class PluginClient:
     """A kubelet's calls to one plugin."""
 
-    def __init__(self, connection: Channel) -> None:
+    def __init__(self, connection: ClientChannel) -> None:
         name = "/v1beta1.DevicePlugin/"
         self.options: UnaryUnaryMethod[pb.Empty, pb.DevicePluginOptions] = UnaryUnaryMethod(
             connection, name + "GetDevicePluginOptions", pb.Empty, pb.DevicePluginOptions

@@ -15,12 +15,13 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from google.protobuf.message import Message
-from grpclib.client import Channel, UnaryUnaryMethod
+from grpclib.client import UnaryUnaryMethod
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.kubelet import podresources_pb2 as pb
+from gpu_device_plugin.kubelet.connection import ClientChannel
 from gpu_device_plugin.kubelet.transport import WireCodec
 
 SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
@@ -62,7 +63,7 @@ class PodResourcesClient:
     def __init__(self, socket: str = SOCKET, deadline: float = DEADLINE) -> None:
         self.socket = socket
         self._deadline = deadline
-        self._channel: Channel | None = None
+        self._channel: ClientChannel | None = None
 
     async def list(self) -> tuple[ContainerDevices, ...]:
         """All containers of the node that hold devices, of any vendor.
@@ -117,7 +118,7 @@ class PodResourcesClient:
 
     async def _ask(self, method: str, request: Request, answer_type: type[Answer]) -> Answer:
         if self._channel is None:
-            self._channel = Channel(path=self.socket, codec=_AnswerCodec())
+            self._channel = ClientChannel(path=self.socket, codec=_AnswerCodec())
         call: UnaryUnaryMethod[Request, Answer] = UnaryUnaryMethod(
             self._channel, f"/v1.PodResourcesLister/{method}", type(request), answer_type
         )

@@ -26,6 +26,7 @@ from grpclib.protocol import H2Protocol
 
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
+from gpu_device_plugin.kubelet.connection import CarefulProtocol
 
 log = logging.getLogger(__name__)
 
@@ -87,27 +88,17 @@ class WireCodec(CodecBase):
             raise GRPCError(Status.INTERNAL, f"cannot decode the request: {error}") from None
 
 
-class _TrackedProtocol(H2Protocol):
-    """An HTTP/2 connection that can be found and cut."""
+class _TrackedProtocol(CarefulProtocol):
+    """A connection that can be found and cut."""
 
-    def __init__(self, live: set[asyncio.Transport], *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, made: H2Protocol, live: set[asyncio.Transport]) -> None:
+        super().__init__(made)
         self._live = live
-        self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if isinstance(transport, asyncio.Transport):
-            self._transport = transport
-            self._live.add(transport)
         super().connection_made(transport)
-
-    def data_received(self, data: bytes) -> None:
-        try:
-            super().data_received(data)
-        except Exception as error:  # noqa: BLE001 - whatever a broken client sends ends its connection only
-            log.debug("a connection was cut: %s", error)
-            if self._transport is not None:
-                self._transport.abort()
+        if self._transport is not None:
+            self._live.add(self._transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         if self._transport is not None:
@@ -124,8 +115,7 @@ class _Server(grpclib.server.Server):
         self.live: set[asyncio.Transport] = set()
 
     def _protocol_factory(self) -> H2Protocol:
-        made = super()._protocol_factory()
-        return _TrackedProtocol(self.live, made.handler, made.config, made.h2_config)
+        return _TrackedProtocol(super()._protocol_factory(), self.live)
 
 
 class _Methods(dict[str, Handler]):

@@ -81,9 +81,6 @@ async def _ask_plugin(path: str) -> str:
         return _why_not(error)
     except FAILURES as error:
         return f"GetDevicePluginOptions: {describe(error)}"
-    except AttributeError:
-        # grpclib 0.4.9 stumbles over a connection that is closed in the moment it is made.
-        return "it closes the connection at once"
     return ""
 
 
