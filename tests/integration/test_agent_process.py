@@ -424,6 +424,25 @@ def test_a_kubelet_that_starts_anew_gets_everything_and_the_labels_stay(stage):
     run(work())
 
 
+def test_a_kubelet_that_starts_anew_while_the_label_changes_gets_what_the_label_says(stage):
+    stage.label("default")
+
+    async def work():
+        async with stage.running() as (kubelet, process):
+            await stage.shows(kubelet, 4)
+            for number in range(12):
+                name, replicas = [("ts4", 4), ("ts2", 2), ("default", 1)][number % 3]
+                await kubelet.stop()
+                stage.label(name)
+                # From before the label is seen to after everything is served.
+                await asyncio.sleep(0.01 * number)
+                await kubelet.start()
+                await stage.shows(kubelet, 4 * replicas, gpu__replicas=str(replicas))
+            assert "Traceback" not in process.log
+
+    run(work())
+
+
 def test_labels_that_cannot_be_written_do_not_stop_devices(stage):
     stage.label("ts4")
     directory = stage.file.parent

@@ -20,7 +20,8 @@ from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 CHANGES = int(os.environ.get("TORTURE_CHANGES", "50"))
 LIMIT = 60.0
 """Seconds for one change; after some failures the client pauses up to half a minute."""
-KINDS = ["label"] * 5 + ["contents"] * 3 + ["same", "bad", "cut", "api", "gone", "kubelet", "hup"]
+KINDS = ["label"] * 5 + ["contents"] * 3 + ["kubelet"] * 3
+KINDS += ["same", "bad", "cut", "api", "gone", "hup"]
 
 
 class Model:
@@ -72,7 +73,11 @@ class Model:
             self.value = None
             api.store.delete(NODE)
         elif kind == "kubelet":
-            await kubelet.restart()
+            await kubelet.stop()
+            self.value = choice.choice(["a", "b", self.value])
+            self.stage.label(self.value)
+            await asyncio.sleep(choice.choice([0, 0, 0.01, 0.05]))
+            await kubelet.start()
         elif kind == "hup":
             process.signal(signal.SIGHUP)
         self.update()
