@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import re
 import statistics
 import sys
@@ -29,6 +28,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from measure import cpu_seconds, resident
 from support.agents import NONE, AgentStage, shared
 from support.aio import until
 from support.apiserver import ApiServer
@@ -57,13 +57,7 @@ class Usage:
 
     @classmethod
     def of(cls, pid: int) -> Usage:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        ticks = int(fields[11]) + int(fields[12])
-        return cls(
-            int(status.partition("VmRSS:")[2].split()[0]) / 1024,
-            ticks / os.sysconf("SC_CLK_TCK"),
-        )
+        return cls(resident(pid), cpu_seconds(pid))
 
 
 @asynccontextmanager

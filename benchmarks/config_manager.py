@@ -19,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from measure import resident
 from support.apiserver import ApiServer
 from support.profiles import Stage
 from support.targets import counting
@@ -26,12 +27,6 @@ from support.targets import counting
 MOST_KILOBYTES = 25_600
 MOST_MILLISECONDS = 50.0
 RESIDENT = "print(next(line.split()[1] for line in open('/proc/self/status') if 'VmRSS' in line))"
-
-
-def resident(pid: int) -> int:
-    """Kilobytes of memory that a process holds."""
-    text = Path(f"/proc/{pid}/status").read_text()
-    return int(text.partition("VmRSS:")[2].split()[0])
 
 
 def floor(statement: str) -> int:
@@ -58,7 +53,7 @@ async def measure(stage: Stage, changes: int) -> tuple[int, list[float], float]:
             stage.label("ab"[number % 2])
             await told(stage, number + 2)
             times.append((time.perf_counter() - start) * 1000)
-        memory = resident(process.process.pid)
+        memory = round(resident(process.process.pid) * 1024)
         process.lines.clear()
     return memory, times, first
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import statistics
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from measure import cpu_seconds, resident
 from support.apiserver import ApiServer
 from support.certificates import make_certificates
 
@@ -66,13 +66,6 @@ def process(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
             running.terminate()
 
 
-def resident(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise ValueError(pid)
-
-
 def first_labels(command: list[str], is_out: Callable[[], bool], result: Result) -> None:
     began = time.perf_counter()
     with process(command) as running:
@@ -90,15 +83,9 @@ def passes(command: list[str], is_out: Callable[[], bool], count: int) -> float:
     with process(command) as running:
         while not is_out():
             time.sleep(0.005)
-        start = _process_times(running.pid)
+        start = cpu_seconds(running.pid)
         time.sleep(count * 0.2)
-        return (_process_times(running.pid) - start) / count
-
-
-def _process_times(pid: int) -> float:
-    """User and system time of all threads, ended ones too, in hundredths of a second."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return (cpu_seconds(running.pid) - start) / count
 
 
 def report(name: str, result: Result, floor: Result) -> bool:
