@@ -63,8 +63,8 @@ def test_a_command_without_a_stderr_does_its_work() -> None:
 
 def test_nothing_is_read_from_a_stdin_that_is_closed() -> None:
     done = start("0", *GPU_NODE, "validate", "-")
-    assert done.returncode == 0
-    assert "1 file" in done.stdout
+    assert done.returncode == 1
+    assert "error: <stdin>: nothing came" in done.stdout
 
 
 def test_a_daemon_without_streams_ends_for_its_own_reasons() -> None:

@@ -19,6 +19,7 @@ from gpu_device_plugin.errors import UsageError
 from gpu_device_plugin.kube.access import load_access
 from gpu_device_plugin.kube.client import KubeClient
 from gpu_device_plugin.programs.common import run_program
+from gpu_device_plugin.programs.entry import leave
 from gpu_device_plugin.programs.listening import NoPort, Port, prepare_port
 from gpu_device_plugin.telemetry import Listener, nobody
 from gpu_device_plugin.watch.directories import DirectoryWatch
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the program and exits."""
-    sys.exit(run_program(Program.CONFIG_MANAGER, work, argv))
+    leave(run_program(Program.CONFIG_MANAGER, work, argv))
 
 
 def work(parsed: Parsed) -> None:

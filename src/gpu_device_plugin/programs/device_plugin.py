@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
 from gpu_device_plugin.plugin.node import NodeReader
 from gpu_device_plugin.plugin.supervisor import Supervisor
 from gpu_device_plugin.programs.common import load_with_origins, run_program
+from gpu_device_plugin.programs.entry import leave
 from gpu_device_plugin.programs.listening import prepare_port
 from gpu_device_plugin.status.reporting import health_reporting
 from gpu_device_plugin.telemetry import everyone
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the program and exits."""
-    sys.exit(run_program(Program.DEVICE_PLUGIN, serve, argv))
+    leave(run_program(Program.DEVICE_PLUGIN, serve, argv))
 
 
 def serve(parsed: Parsed) -> None:

@@ -8,6 +8,8 @@ traceback for others. A SIGHUP asks for nothing that is not about to happen anyw
 from __future__ import annotations
 
 import signal
+import sys
+from typing import NoReturn
 
 HELD = {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT}
 """Given free by `gpu_device_plugin.watch.signals.on_signals`."""
@@ -41,3 +43,13 @@ def hold_signals() -> None:
     """Keeps what comes until `on_signals` of the program; for the main function of a process only."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process; for its main function only.
+
+    A request to end it that comes while it ends would print a traceback or change the exit code.
+    """
+    for number in HELD:
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(code)

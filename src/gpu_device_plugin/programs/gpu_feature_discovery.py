@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from gpu_device_plugin.labels.output import FileOutput, Output, StreamOutput
 from gpu_device_plugin.labels.service import LabelService
 from gpu_device_plugin.labels.work import Work
 from gpu_device_plugin.programs.common import load_with_origins, run_program
+from gpu_device_plugin.programs.entry import leave
 from gpu_device_plugin.programs.listening import prepare_port
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the program and exits."""
-    sys.exit(run_program(Program.GPU_FEATURE_DISCOVERY, label, argv))
+    leave(run_program(Program.GPU_FEATURE_DISCOVERY, label, argv))
 
 
 def label(parsed: Parsed) -> None:

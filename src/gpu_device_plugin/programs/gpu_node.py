@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from gpu_device_plugin import __version__
 from gpu_device_plugin.programs.commands.cdi_parser import Parser
 from gpu_device_plugin.programs.commands.table import AGENT, COMMANDS
-from gpu_device_plugin.programs.entry import hold_signals
+from gpu_device_plugin.programs.entry import hold_signals, leave
 from gpu_device_plugin.programs.streams import fill_standard_streams
 
 VERSION_HELP = "print the version and exit"
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if given[:1] == [AGENT]:
         hold_signals()
     fill_standard_streams()
-    sys.exit(run(given))
+    leave(run(given))
 
 
 def run(argv: Sequence[str]) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ from gpu_device_plugin.mps.node import DaemonReader
 from gpu_device_plugin.mps.supervisor import MpsSupervisor
 from gpu_device_plugin.mps.tool import ControlTool
 from gpu_device_plugin.programs.common import load_config, run_program
+from gpu_device_plugin.programs.entry import leave
 from gpu_device_plugin.programs.listening import prepare_port
 from gpu_device_plugin.watch.signals import on_signals
 
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the program and exits."""
-    sys.exit(run_program(Program.MPS_CONTROL_DAEMON, serve, argv))
+    leave(run_program(Program.MPS_CONTROL_DAEMON, serve, argv))
 
 
 def serve(parsed: Parsed) -> None:
