@@ -143,6 +143,8 @@ class Inventory:
     driver_version: str = ""
     cuda_driver_version: int = 0
     """As NVML tells it: 12040 is CUDA 12.4."""
+    detected: Platform | None = None
+    """What the machine looks like, whatever strategy was asked for; None if nobody looked."""
 
     def gpu(self, uuid: str) -> Gpu | None:
         """The GPU with that UUID."""
