@@ -94,6 +94,7 @@ def test_a_gpu_that_cannot_be_told_is_unreadable_and_the_others_stand(node, quer
         ("PciInfo_v3@1 999", {"pci_bus_id": "", "pci_device_id": 0, "numa_node": None}),
         ("Brand@1 3", {"brand": 0}),
         ("AddressingMode@1 3", {}),
+        ("AddressingMode@1 999", {"coherent": None}),
     ],
 )
 def test_what_need_not_be_known_may_fail(node, query, changes):

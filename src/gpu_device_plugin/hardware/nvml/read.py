@@ -176,9 +176,14 @@ def read_numa_node(bus_id: str, sysfs: str = "/sys") -> int | None:
     return node if node >= 0 else None
 
 
-def _is_coherent(handle: Any) -> bool:
-    """Whether the GPU shares the CPU's page tables; drivers before 580 cannot tell."""
-    mode = _or_default(pynvml.nvmlDeviceGetAddressingMode, handle, default=None)
+def _is_coherent(handle: Any) -> bool | None:
+    """Whether the GPU shares the CPU's page tables; drivers before 580 have no such question."""
+    try:
+        mode = pynvml.nvmlDeviceGetAddressingMode(handle)
+    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):
+        return False
+    except NvmlError:
+        return None
     return bool(mode == pynvml.NVML_DEVICE_ADDRESSING_MODE_ATS)
 
 
