@@ -40,6 +40,9 @@ def gpu_annotations(scan: Scan, gpu: Gpu) -> dict[str, str]:
     """Annotations of a whole GPU's device."""
     if not scan.flag(COHERENT_ANNOTATIONS):
         return {}
+    if gpu.coherent is None:
+        scan.notes.warn(f"GPU {gpu.index}: no annotation, NVML does not tell its addressing mode")
+        return {}
     return {"gpu.nvidia.com/coherent": "true" if gpu.coherent else "false"}
 
 

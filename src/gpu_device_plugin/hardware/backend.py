@@ -56,11 +56,17 @@ class Backend(Protocol):
 class NvmlBackend:
     """A discrete-GPU system with NVIDIA's driver, or WSL."""
 
-    def __init__(self, driver_root: str, platform: Platform = Platform.NVML) -> None:
+    def __init__(
+        self,
+        driver_root: str,
+        platform: Platform = Platform.NVML,
+        detected: Platform | None = None,
+    ) -> None:
         from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
 
         self.name = "nvml"
         self.platform = platform
+        self.detected = detected
         self._library = NvmlLibrary(driver_root)
 
     def read(self) -> Inventory:
@@ -68,7 +74,7 @@ class NvmlBackend:
         from gpu_device_plugin.hardware.nvml.read import read_inventory  # noqa: PLC0415 - 3 MB
 
         with self._library.session():
-            return read_inventory(self.platform)
+            return read_inventory(self.platform, detected=self.detected)
 
     def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:
         """Reads the links through NVML."""
@@ -142,8 +148,9 @@ class TegraBackend:
 
     name = "tegra"
 
-    def __init__(self, driver_root: str) -> None:
+    def __init__(self, driver_root: str, detected: Platform | None = None) -> None:
         self._driver_root = driver_root
+        self._detected = detected
 
     def read(self) -> Inventory:
         """What NVML tells, where there is one: the device itself needs no reading."""
@@ -153,9 +160,9 @@ class TegraBackend:
         library = NvmlLibrary(self._driver_root)
         try:
             with library.session():
-                return read_inventory(Platform.TEGRA)
+                return read_inventory(Platform.TEGRA, detected=self._detected)
         except InitError:
-            return Inventory(platform=Platform.TEGRA)
+            return Inventory(platform=Platform.TEGRA, detected=self._detected)
 
     def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:  # noqa: ARG002 - there are none
         """There is one GPU."""

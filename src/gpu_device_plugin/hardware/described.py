@@ -98,7 +98,8 @@ def describe(backend: Backend, driver_root: str) -> Backend:
         driver_root: the driver root as this process sees it.
     """
     if isinstance(backend, NvmlBackend):
-        return DescribingBackend(backend, NvmlSource(backend.platform, driver_root=driver_root))
+        source = NvmlSource(backend.platform, driver_root=driver_root, detected=backend.detected)
+        return DescribingBackend(backend, source)
     if isinstance(backend, TegraBackend):
         return DescribingBackend(backend, CudaSource(), reads_apart=True)
     from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend  # noqa: PLC0415 - seldom

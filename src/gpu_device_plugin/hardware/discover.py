@@ -17,23 +17,21 @@ def discover(strategy: str, driver_root: str) -> Backend:
         strategy: ``auto`` (or empty), ``nvml`` or ``tegra``.
         driver_root: the driver root as this process sees it.
     """
-    if strategy == "tegra":
-        return TegraBackend(driver_root)
     from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
     from gpu_device_plugin.hardware.platform import probe  # noqa: PLC0415 - as above
 
     probes = probe(NvmlLibrary(driver_root), driver_root)
     platform = probes.platform
-    if strategy in {"", "auto"}:
-        if platform is Platform.TEGRA:
-            return TegraBackend(driver_root)
-        if platform is Platform.UNKNOWN:
-            log.warning(
-                "no GPU platform was detected below %s (%s); trying NVML all the same. "
-                "If this node has a GPU: check --driver-root-ctr-path, the NVIDIA Container "
-                "Toolkit, or set --device-discovery-strategy",
-                driver_root or "/",
-                probes.describe(),
-            )
+    is_auto = strategy in {"", "auto"}
+    if strategy == "tegra" or (is_auto and platform is Platform.TEGRA):
+        return TegraBackend(driver_root, platform)
+    if is_auto and platform is Platform.UNKNOWN:
+        log.warning(
+            "no GPU platform was detected below %s (%s); trying NVML all the same. "
+            "If this node has a GPU: check --driver-root-ctr-path, the NVIDIA Container "
+            "Toolkit, or set --device-discovery-strategy",
+            driver_root or "/",
+            probes.describe(),
+        )
     wsl = platform is Platform.WSL
-    return NvmlBackend(driver_root, Platform.WSL if wsl else Platform.NVML)
+    return NvmlBackend(driver_root, Platform.WSL if wsl else Platform.NVML, platform)

@@ -91,8 +91,9 @@ class Gpu:
     """Device and vendor id as NVML combines them (device in the upper 16 bits)."""
     numa_node: int | None = None
     brand: int = 0
-    coherent: bool = False
-    """Shares one address space with the CPU (NVML addressing mode ATS)."""
+    coherent: bool | None = False
+    """Shares one address space with the CPU (NVML addressing mode ATS); None if NVML fails to
+    tell."""
     mig_capable: bool = False
     mig_enabled: bool = False
     """The current mode, not the pending one."""
@@ -143,6 +144,8 @@ class Inventory:
     driver_version: str = ""
     cuda_driver_version: int = 0
     """As NVML tells it: 12040 is CUDA 12.4."""
+    detected: Platform | None = None
+    """What the machine looks like, whatever strategy was asked for; None if nobody looked."""
 
     def gpu(self, uuid: str) -> Gpu | None:
         """The GPU with that UUID."""

@@ -71,11 +71,16 @@ class NvmlSource:
     name = "nvml"
 
     def __init__(
-        self, platform: Platform = Platform.NVML, sysfs: str = "/sys", driver_root: str = ""
+        self,
+        platform: Platform = Platform.NVML,
+        sysfs: str = "/sys",
+        driver_root: str = "",
+        detected: Platform | None = None,
     ) -> None:
         from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
 
         self._platform = platform
+        self._detected = detected
         self._sysfs = sysfs
         self._library = NvmlLibrary(driver_root)
 
@@ -85,7 +90,7 @@ class NvmlSource:
         from gpu_device_plugin.hardware.nvml.read import read_inventory  # noqa: PLC0415 - 3 MB
 
         with self._library.session():
-            inventory = read_inventory(self._platform)
+            inventory = read_inventory(self._platform, detected=self._detected)
             fabrics = read_fabrics(inventory)
         return NodeFacts(
             inventory,

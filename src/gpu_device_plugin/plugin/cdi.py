@@ -128,6 +128,8 @@ def cdi_options(
         disabled_hooks=frozenset(settings.disabled_hooks),
         whole_mig_gpus=flags.mig_strategy == MigStrategy.NONE,
         tegra=inventory.platform is Platform.TEGRA,
+        # As in the original a discovery strategy decides over devices only, not over this.
+        platform=inventory.detected,
     )
 
 

@@ -75,7 +75,9 @@ class LinkedGpus:
         return [self._uuids[n] for n in self._allocator.prefer(positions, must, size)]
 
     def _position(self, resource: Resource, device_id: str) -> int:
+        # As in the original any GPU of the node is known here, whatever the resource holds; the
+        # kubelet asks for none but those it was given.
         position = self._positions.get(device_id)
-        if position is None or resource.find(device_id) is None:
+        if position is None:
             raise RequestError(f"invalid request for {resource.name}: unknown device {device_id!r}")
         return position

@@ -245,12 +245,14 @@ def test_groups_of_restricted_nodes(node: Node) -> None:
 def test_annotations_of_coherent_gpus(node: Node) -> None:
     node.add_gpu(0, coherent=True)
     node.add_gpu(1)
+    node.add_gpu(2, coherent=None)
     assert node.spec().devices[0].annotations == {}
 
     node.set(feature_flags=frozenset({"enable-coherent-annotations", "unknown", ""}))
     assert [dict(d.annotations) for d in node.spec().devices] == [
         {"gpu.nvidia.com/coherent": "true"},
         {"gpu.nvidia.com/coherent": "false"},
+        {},
     ]
 
 

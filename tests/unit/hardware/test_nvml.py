@@ -16,6 +16,7 @@ from gpu_device_plugin.hardware.backend import NvmlBackend
 from gpu_device_plugin.hardware.mig_minors import MigMinors
 from gpu_device_plugin.hardware.model import HealthEvent, HealthKind, Inventory, Platform
 from gpu_device_plugin.hardware.nvml import health, read
+from gpu_device_plugin.hardware.nvml.library import NvmlError
 
 PROFILES = [
     "dgx-a100",
@@ -94,6 +95,7 @@ def test_a_gpu_that_cannot_be_told_is_unreadable_and_the_others_stand(node, quer
         ("PciInfo_v3@1 999", {"pci_bus_id": "", "pci_device_id": 0, "numa_node": None}),
         ("Brand@1 3", {"brand": 0}),
         ("AddressingMode@1 3", {}),
+        ("AddressingMode@1 999", {"coherent": None}),
     ],
 )
 def test_what_need_not_be_known_may_fail(node, query, changes):
@@ -266,6 +268,20 @@ def test_a_gpu_without_events_is_left_in_peace(node, failure):
     got = watch(made, ["xid 2 79"], 1)
 
     assert got[0].uuid == made.truth.gpus[2].uuid
+
+
+def test_drivers_without_instances_are_waited_for_in_their_own_way(node, monkeypatch):
+    def not_there(*_):
+        raise NvmlError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+
+    monkeypatch.setattr(pynvml, "nvmlEventSetWait", not_there)
+    made = node("t4x4")
+
+    got = watch(made, ["xid 2 79 3 0", "error 15"], 2)
+
+    assert (got[0].uuid, got[0].xid) == (made.truth.gpus[2].uuid, 79)
+    assert (got[0].gpu_instance, got[0].compute_instance) == (None, None)
+    assert got[1].kind is HealthKind.MONITOR_LOST
 
 
 def test_a_failing_wait_is_a_lost_monitor_that_comes_back(node):

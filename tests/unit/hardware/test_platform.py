@@ -62,6 +62,25 @@ def test_dxcore_makes_a_wsl_backend_whatever_the_strategy(nvml_node, nvml_librar
         assert backend.read().platform is Platform.WSL
 
 
+@pytest.mark.parametrize(
+    ("strategy", "name", "taken_for", "detected"),
+    [
+        ("tegra", "Tesla T4", Platform.TEGRA, Platform.NVML),
+        ("nvml", "Orin (nvgpu)", Platform.NVML, Platform.TEGRA),
+        ("auto", "Orin (nvgpu)", Platform.TEGRA, Platform.TEGRA),
+    ],
+)
+def test_a_strategy_does_not_hide_what_the_machine_is(
+    nvml_node, strategy, name, taken_for, detected
+):
+    made = nvml_node("t4x4")
+    made.profile.write_text(f"driver_version 540\n[gpu]\nuuid GPU-1\nname {name}\n")
+
+    got = discover(strategy, str(made.root)).read()
+
+    assert (got.platform, got.detected) == (taken_for, detected)
+
+
 @pytest.mark.usefixtures("no_nvml")
 def test_nothing_found_is_told_with_what_was_looked_for(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):

@@ -149,6 +149,23 @@ def test_a_tegra_takes_its_csv_files_from_the_driver_root(node: Node) -> None:
     assert node.names() == ["0"]
 
 
+def test_a_discovery_strategy_decides_over_devices_but_not_over_specifications(
+    node: Node,
+) -> None:
+    node.inventory = replace(node.inventory, platform=Platform.TEGRA, detected=Platform.NVML)
+    node.set_up()
+    assert node.names() == ["GPU-0", "GPU-1"]
+
+    node.inventory = replace(
+        node.inventory,
+        platform=Platform.NVML,
+        detected=Platform.TEGRA,
+        gpus=node.inventory.gpus[:1],
+    )
+    with pytest.raises(ConfigError, match="integrated GPU has no UUID"):
+        node.set_up()
+
+
 # ------------------------------------------------------------------ what is told
 
 

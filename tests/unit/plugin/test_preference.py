@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 from support.aio import run
@@ -56,6 +57,12 @@ def test_an_unknown_gpu_is_named(where):
 
     with pytest.raises(RequestError, match="unknown device 'GPU-9'"):
         prefer(linked(Links()), 1, ids["available"], ids["required"])
+
+
+def test_gpus_of_the_node_are_known_also_where_their_replicas_are_offered():
+    shared = Resource(RESOURCE.name, tuple(replace(d, replicas=2) for d in RESOURCE.devices))
+
+    assert run(linked(NEIGHBOURS).prefer(shared, ALL, [], 2)) == ["GPU-1", "GPU-4"]
 
 
 def test_an_early_request_waits_for_the_links():

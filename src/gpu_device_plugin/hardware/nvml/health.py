@@ -112,7 +112,7 @@ class NvmlMonitor:
         next_try = time.monotonic() + REGISTER_SECONDS
         while not self._stop.is_set():
             try:
-                data = pynvml.nvmlEventSetWait(events, WAIT_MS)
+                data = _wait(events)
             except pynvml.NVMLError_Timeout:
                 data = None
             self._waited = True
@@ -185,6 +185,18 @@ class NvmlMonitor:
                 reason=f"XID {data.eventData}",
             )
         )
+
+
+def _wait(events: Any) -> Any:
+    """The next event; raises NvmlError, which may be that of a timeout."""
+    try:
+        return pynvml.nvmlEventSetWait(events, WAIT_MS)
+    except pynvml.NVMLError_FunctionNotFound:  # drivers older than 450, which have no instances
+        data = pynvml.c_nvmlEventData_t(gpuInstanceId=NO_INSTANCE, computeInstanceId=NO_INSTANCE)
+        code = pynvml.nvmlLib.nvmlEventSetWait(events, ctypes.byref(data), ctypes.c_uint(WAIT_MS))
+        if code != pynvml.NVML_SUCCESS:
+            raise NvmlError(code) from None
+        return data
 
 
 def _key(handle: Any) -> int | None:

@@ -33,10 +33,17 @@ MIG_PERMISSION_HINT = (
 )
 
 
-def read_inventory(platform: Platform, sysfs: str = "/sys") -> Inventory:
+def read_inventory(
+    platform: Platform, sysfs: str = "/sys", detected: Platform | None = None
+) -> Inventory:
     """Reads everything; NVML must be initialised.
 
     A GPU that cannot be read is listed as unreadable and does not keep the others away.
+
+    Args:
+        platform: what the node is taken for.
+        sysfs: where the kernel tells of PCI devices.
+        detected: what it looks like.
 
     Raises:
         InitError: NVML cannot even count the GPUs.
@@ -61,6 +68,7 @@ def read_inventory(platform: Platform, sysfs: str = "/sys") -> Inventory:
         unreadable=tuple(unreadable),
         driver_version=_or_default(pynvml.nvmlSystemGetDriverVersion, default=""),
         cuda_driver_version=_or_default(pynvml.nvmlSystemGetCudaDriverVersion, default=0),
+        detected=detected,
     )
 
 
@@ -168,9 +176,14 @@ def read_numa_node(bus_id: str, sysfs: str = "/sys") -> int | None:
     return node if node >= 0 else None
 
 
-def _is_coherent(handle: Any) -> bool:
-    """Whether the GPU shares the CPU's page tables; drivers before 580 cannot tell."""
-    mode = _or_default(pynvml.nvmlDeviceGetAddressingMode, handle, default=None)
+def _is_coherent(handle: Any) -> bool | None:
+    """Whether the GPU shares the CPU's page tables; drivers before 580 have no such question."""
+    try:
+        mode = pynvml.nvmlDeviceGetAddressingMode(handle)
+    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):
+        return False
+    except NvmlError:
+        return None
     return bool(mode == pynvml.NVML_DEVICE_ADDRESSING_MODE_ATS)
 
 
