@@ -85,7 +85,7 @@ class NvmlSource:
         from gpu_device_plugin.hardware.nvml.read import read_inventory  # noqa: PLC0415 - 3 MB
 
         with self._library.session():
-            inventory = read_inventory(self._platform)
+            inventory = read_inventory(self._platform, needs_identity=False)
             fabrics = read_fabrics(inventory)
         return NodeFacts(
             inventory,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpu_device_plugin.config.model import Config, MigStrategy
 from gpu_device_plugin.hardware.model import Gpu, Inventory, MigDevice, MigProfile
 from gpu_device_plugin.labels import keys
-from gpu_device_plugin.labels.gpus import GPU_RESOURCE
+from gpu_device_plugin.labels.gpus import GPU_RESOURCE, mode_is_known
 from gpu_device_plugin.labels.model import Facts, Finding, Label, Problem
 from gpu_device_plugin.labels.shares import Terms, find_terms
 from gpu_device_plugin.labels.values import product
@@ -56,7 +56,9 @@ def mig_devices(config: Config, facts: Facts) -> Iterator[Finding]:
 
 
 def _problem_of(gpu: Gpu) -> str:
-    """Why it is not known what a GPU is cut into; empty if it is."""
+    """Why it is not known what a GPU is cut into; empty if it is, or if it is not cut at all."""
+    if mode_is_known(gpu) and not gpu.mig_enabled:
+        return ""
     if any(device.profile.memory_gib == 0 for device in gpu.mig_devices):
         return f"the memory of GPU {gpu.index}, by which profiles are called, is not known"
     return gpu.mig_problem

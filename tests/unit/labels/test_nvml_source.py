@@ -20,6 +20,7 @@ from gpu_device_plugin.hardware.node_facts import (
     NvmlSource,
     open_source,
 )
+from gpu_device_plugin.hardware.nvml.library import NvmlLibrary
 from gpu_device_plugin.hardware.platform import Probes
 from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.labels.model import Facts
@@ -101,6 +102,40 @@ def test_a_fabric_query_that_fails_costs_the_clique_only(node: Node) -> None:
     assert "gpu.clique" not in labels
     assert labels["gpu.count"] == "8"
     assert "NVML does not tell the fabric of GPU 3" in source.read().failures[0]
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        "nvmlDeviceGetMinorNumber",
+        "nvmlDeviceGetUUID",
+        "nvmlDeviceGetUUID@1:0",
+        "nvmlDeviceGetGpuInstanceProfileInfo@2",
+        "nvmlDeviceGetMaxMigDeviceCount@2",
+    ],
+)
+@pytest.mark.parametrize("mig", ["none", "single", "mixed"])
+def test_what_no_label_needs_may_fail(node: Node, failing: str, mig: str) -> None:
+    whole = labels_of(node("dgx-a100-mig"), mig)  # of which GPU 2 is not cut
+    source = node("dgx-a100-mig", [f"fail {failing} 4"])
+
+    assert labels_of(source, mig) == whole
+    assert source.read().failures == ()
+
+
+def test_a_library_that_is_missing_is_told_without_a_flag_that_has_no_effect(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(InitError, match=r"by the NVIDIA runtime \(NVIDIA Container Toolkit\)\?"):
+        missing_from("").load()
+    with pytest.raises(InitError, match="and --driver-root-ctr-path right"):
+        missing_from(str(tmp_path)).load()
+
+
+def missing_from(root: str) -> NvmlLibrary:
+    library = NvmlLibrary(root)
+    library.path = "/nowhere/libnvidia-ml.so.1"
+    return library
 
 
 FUNCTIONS = (

@@ -33,10 +33,18 @@ MIG_PERMISSION_HINT = (
 )
 
 
-def read_inventory(platform: Platform, sysfs: str = "/sys") -> Inventory:
+def read_inventory(
+    platform: Platform, sysfs: str = "/sys", *, needs_identity: bool = True
+) -> Inventory:
     """Reads everything; NVML must be initialised.
 
     A GPU that cannot be read is listed as unreadable and does not keep the others away.
+
+    Args:
+        platform: what kind of system this is.
+        sysfs: where sysfs is mounted.
+        needs_identity: whether a GPU or MIG device without UUID and minor number is of no use,
+            as nothing can be handed out of it.
 
     Raises:
         InitError: NVML cannot even count the GPUs.
@@ -45,11 +53,13 @@ def read_inventory(platform: Platform, sysfs: str = "/sys") -> Inventory:
         count = pynvml.nvmlDeviceGetCount()
     except NvmlError as error:
         raise InitError(f"NVML cannot count the GPUs: {error}") from None
+    # On WSL one device stands for all GPUs.
+    needs_identity = needs_identity and platform is not Platform.WSL
     minors = read_mig_minors()
     gpus, unreadable = list[Gpu](), list[UnreadableGpu]()
     for index in range(count):
         try:
-            gpu = _read_gpu(index, minors, sysfs, platform)
+            gpu = _read_gpu(index, minors, sysfs, needs_identity=needs_identity)
         except _Unreadable as error:
             unreadable.append(UnreadableGpu(index, str(error)))
             continue
@@ -64,12 +74,12 @@ def read_inventory(platform: Platform, sysfs: str = "/sys") -> Inventory:
     )
 
 
-def _read_gpu(index: int, minors: MigMinors, sysfs: str, platform: Platform) -> Gpu | None:
+def _read_gpu(index: int, minors: MigMinors, sysfs: str, *, needs_identity: bool) -> Gpu | None:
     handle = _needed("handle", pynvml.nvmlDeviceGetHandleByIndex, index)
     name = _needed("name", pynvml.nvmlDeviceGetName, handle)
     if name in DISPLAY_ONLY:
         return None
-    uuid, minor = _identity(handle, index, platform)
+    uuid, minor = _identity(handle, index, is_needed=needs_identity)
     what = f"of GPU {index}"
     memory = _or_default(
         pynvml.nvmlDeviceGetMemoryInfo, handle, default=None, what=f"memory {what}"
@@ -79,7 +89,9 @@ def _read_gpu(index: int, minors: MigMinors, sysfs: str, platform: Platform) -> 
         pynvml.nvmlDeviceGetPciInfo, handle, default=None, what=f"PCI address {what}"
     )
     bus_id = "" if info is None else bus_id_of(info)
-    capable, enabled, profiles, devices, problem = _read_mig(handle, minor, total, minors)
+    capable, enabled, profiles, devices, problem = _read_mig(
+        handle, minor, total, minors, needs_uuid=needs_identity
+    )
     return Gpu(
         index=index,
         uuid=uuid,
@@ -105,9 +117,9 @@ def _read_gpu(index: int, minors: MigMinors, sysfs: str, platform: Platform) -> 
     )
 
 
-def _identity(handle: Any, index: int, platform: Platform) -> tuple[str, int]:
-    """UUID and minor number. On WSL, where one device stands for all GPUs, neither is needed."""
-    if platform is Platform.WSL:
+def _identity(handle: Any, index: int, *, is_needed: bool) -> tuple[str, int]:
+    """UUID and minor number, or something in their place if they are not needed."""
+    if not is_needed:
         uuid = _or_default(pynvml.nvmlDeviceGetUUID, handle, default=f"GPU-{index}")
         return uuid, _or_default(pynvml.nvmlDeviceGetMinorNumber, handle, default=index)
     uuid = _needed("UUID", pynvml.nvmlDeviceGetUUID, handle)
@@ -133,7 +145,7 @@ def bus_id_of(info: Any) -> str:
 
 
 def _read_mig(
-    handle: Any, minor: int, total: int, minors: MigMinors
+    handle: Any, minor: int, total: int, minors: MigMinors, *, needs_uuid: bool
 ) -> tuple[bool, bool, tuple[str, ...], tuple[MigDevice, ...], str]:
     capable = enabled = False
     profiles, devices = tuple[str, ...](), tuple[MigDevice, ...]()
@@ -141,7 +153,7 @@ def _read_mig(
         capable, enabled = is_capable(handle)
         if capable:
             profiles = possible_profiles(handle, total)
-            devices = tuple(read_mig_devices(handle, minor, total, minors))
+            devices = tuple(read_mig_devices(handle, minor, total, minors, needs_uuid=needs_uuid))
     except pynvml.NVMLError_NoPermission as error:
         return capable, enabled, profiles, devices, f"{error} ({MIG_PERMISSION_HINT})"
     except NvmlError as error:
