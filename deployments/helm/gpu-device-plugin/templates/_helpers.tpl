@@ -196,6 +196,8 @@ true
 {{- $demands := include "gpu-device-plugin.demands" . | fromYaml }}
 {{- if include "gpu-device-plugin.watchesMig" . -}}
 true
+{{- else if and .Values.config.map $demands.mps -}}
+true
 {{- else if .Values.deviceListStrategy }}
 {{- if contains "volume-mounts" (.Values.deviceListStrategy | toString) }}true{{ end }}
 {{- else if or $demands.volumeMounts $demands.mps -}}
