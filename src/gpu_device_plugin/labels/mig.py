@@ -24,7 +24,7 @@ class Group:
     profile: str
     """As labels show it."""
     model: str
-    """Of the GPU of the first device."""
+    """Of the GPU of the first device; empty if that has no name."""
     devices: tuple[MigDevice, ...]
 
 
@@ -100,11 +100,16 @@ def _why_not_single(gpus: Iterable[Gpu], found: Sequence[Group]) -> str:
 
 def _invalid(gpu: Gpu, reason: str) -> Iterator[Finding]:
     values = dict.fromkeys(OVERRIDDEN, "0") | {
-        keys.PRODUCT: product(gpu.name, "MIG", "INVALID"),
+        keys.PRODUCT: _product(gpu.name, "INVALID"),
         keys.SHARING_STRATEGY: "",
     }
     for name, value in values.items():
         yield Label(keys.of(keys.GPU, name), value, why=reason)
+
+
+def _product(model: str, *suffixes: str) -> str | None:
+    """The product of MIG devices; none without that of their GPU."""
+    return product(model, "MIG", *suffixes) if model else None
 
 
 def _group_labels(terms: Terms, group: Group, kind: str, resource: str) -> Iterator[Finding]:
@@ -123,7 +128,7 @@ def _group_labels(terms: Terms, group: Group, kind: str, resource: str) -> Itera
         keys.ENGINES_JPEG: share.shared_jpeg,
         keys.ENGINES_OFA: share.shared_ofa,
     }
-    named = product(group.model, "MIG", group.profile, *shares.suffixes)
+    named = _product(group.model, group.profile, *shares.suffixes)
     yield Label(keys.of(kind, keys.PRODUCT), named)
     yield Label(keys.of(kind, keys.SHARING_STRATEGY), shares.strategy)
     for name, number in numbers.items():

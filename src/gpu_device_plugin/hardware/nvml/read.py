@@ -43,8 +43,8 @@ def read_inventory(
     Args:
         platform: what kind of system this is.
         sysfs: where sysfs is mounted.
-        needs_identity: whether a GPU or MIG device without UUID and minor number is of no use,
-            as nothing can be handed out of it.
+        needs_identity: whether a GPU or MIG device is of no use without UUID, minor number and
+            name, as nothing can be handed out of it.
 
     Raises:
         InitError: NVML cannot even count the GPUs.
@@ -53,13 +53,11 @@ def read_inventory(
         count = pynvml.nvmlDeviceGetCount()
     except NvmlError as error:
         raise InitError(f"NVML cannot count the GPUs: {error}") from None
-    # On WSL one device stands for all GPUs.
-    needs_identity = needs_identity and platform is not Platform.WSL
     minors = read_mig_minors()
     gpus, unreadable = list[Gpu](), list[UnreadableGpu]()
     for index in range(count):
         try:
-            gpu = _read_gpu(index, minors, sysfs, needs_identity=needs_identity)
+            gpu = _read_gpu(index, minors, sysfs, platform, needs_identity=needs_identity)
         except _Unreadable as error:
             unreadable.append(UnreadableGpu(index, str(error)))
             continue
@@ -74,12 +72,16 @@ def read_inventory(
     )
 
 
-def _read_gpu(index: int, minors: MigMinors, sysfs: str, *, needs_identity: bool) -> Gpu | None:
+def _read_gpu(
+    index: int, minors: MigMinors, sysfs: str, platform: Platform, *, needs_identity: bool
+) -> Gpu | None:
     handle = _needed("handle", pynvml.nvmlDeviceGetHandleByIndex, index)
-    name = _needed("name", pynvml.nvmlDeviceGetName, handle)
+    name = _name(handle, is_needed=needs_identity)
     if name in DISPLAY_ONLY:
         return None
-    uuid, minor = _identity(handle, index, is_needed=needs_identity)
+    # On WSL one device stands for all GPUs.
+    needs_uuid = needs_identity and platform is not Platform.WSL
+    uuid, minor = _identity(handle, index, is_needed=needs_uuid)
     what = f"of GPU {index}"
     memory = _or_default(
         pynvml.nvmlDeviceGetMemoryInfo, handle, default=None, what=f"memory {what}"
@@ -90,7 +92,7 @@ def _read_gpu(index: int, minors: MigMinors, sysfs: str, *, needs_identity: bool
     )
     bus_id = "" if info is None else bus_id_of(info)
     capable, enabled, profiles, devices, problem = _read_mig(
-        handle, minor, total, minors, needs_uuid=needs_identity
+        handle, minor, total, minors, needs_uuid=needs_uuid
     )
     return Gpu(
         index=index,
@@ -115,6 +117,16 @@ def _read_gpu(index: int, minors: MigMinors, sysfs: str, *, needs_identity: bool
         mig_profiles=profiles,
         mig_problem=problem,
     )
+
+
+def _name(handle: Any, *, is_needed: bool) -> str:
+    """The name; empty if there is none and it is not needed."""
+    try:
+        return str(_needed("name", pynvml.nvmlDeviceGetName, handle))
+    except _Unreadable:
+        if is_needed:
+            raise
+        return ""
 
 
 def _identity(handle: Any, index: int, *, is_needed: bool) -> tuple[str, int]:
