@@ -393,6 +393,10 @@ def test_switches(values: dict[str, Any], components: set[str], has_nfd: bool) -
         ),
         ({"config": {"map": MPS_MAP}}, SYS_ADMIN),
         ({"config": {"map": MPS_MAP}, "deviceListStrategy": "envvar"}, SYS_ADMIN),
+        (
+            {"config": {"map": {"any": "extensions: {sharing: [{strategy: mps, replicas: 2}]}"}}},
+            SYS_ADMIN,
+        ),
         ({"compatWithCPUManager": True}, PRIVILEGED),
         ({"compatWithCPUManager": True, "migStrategy": "mixed"}, PRIVILEGED),
         ({"securityContext": {"runAsUser": 5}, "compatWithCPUManager": True}, {"runAsUser": 5}),
