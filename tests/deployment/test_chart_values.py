@@ -18,6 +18,7 @@ TIGHT = {
     "readOnlyRootFilesystem": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
+MPS_MAP = {"any": "sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 2}]}}"}
 SYS_ADMIN = {
     "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
     "readOnlyRootFilesystem": True,
@@ -390,7 +391,12 @@ def test_switches(values: dict[str, Any], components: set[str], has_nfd: bool) -
             {"config": {"map": {"any": "flags: {plugin: {deviceListStrategy: [volume-mounts]}}"}}},
             SYS_ADMIN,
         ),
-        ({"config": {"map": {"any": "sharing: {mps: {resources: []}}"}}}, SYS_ADMIN),
+        ({"config": {"map": MPS_MAP}}, SYS_ADMIN),
+        ({"config": {"map": MPS_MAP}, "deviceListStrategy": "envvar"}, SYS_ADMIN),
+        (
+            {"config": {"map": {"any": "extensions: {sharing: [{strategy: mps, replicas: 2}]}"}}},
+            SYS_ADMIN,
+        ),
         ({"compatWithCPUManager": True}, PRIVILEGED),
         ({"compatWithCPUManager": True, "migStrategy": "mixed"}, PRIVILEGED),
         ({"securityContext": {"runAsUser": 5}, "compatWithCPUManager": True}, {"runAsUser": 5}),

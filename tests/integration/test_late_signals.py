@@ -30,8 +30,8 @@ def test_a_daemon_ends_as_it_was_about_to(tmp_path, number):
 def test_a_command_has_the_exit_code_of_its_work(number):
     before = AGAIN.format(number=int(number))
 
-    done = run_program(before + RUN, "status", "--simulate=t4x4", "--pod-resources-socket=")
+    done = run_program(before + RUN, "topology", "--simulate=t4x4")
 
     assert (done.code, done.err) == (0, "")
-    assert "nvidia.com/gpu" in done.out
+    assert "Tesla T4" in done.out
     assert run_program(before + RUN, "validate", "/none").code == 1

@@ -105,7 +105,10 @@ def read_cuda_inventory(library: str = LIBRARY_NAME) -> Inventory:
 
 def _read_gpu(driver: CudaDriver, number: int) -> Gpu:
     device = driver.device(number)
-    name = driver.name(device)
+    try:
+        name = driver.name(device)
+    except CudaError:
+        name = ""
     try:
         memory = driver.memory_bytes(device)
     except CudaError:

@@ -10,12 +10,18 @@ from gpu_device_plugin.hardware.model import Platform
 log = logging.getLogger(__name__)
 
 
-def discover(strategy: str, driver_root: str) -> Backend:
+FLAGS = "--driver-root-ctr-path, the NVIDIA Container Toolkit, or set --device-discovery-strategy"
+FILE = "the NVIDIA Container Toolkit, or set flags.deviceDiscoveryStrategy in the configuration"
+"""What may help where nothing was detected, with and without flags for it."""
+
+
+def discover(strategy: str, driver_root: str, *, advice: str = FLAGS) -> Backend:
     """The backend for a device discovery strategy.
 
     Args:
         strategy: ``auto`` (or empty), ``nvml`` or ``tegra``.
         driver_root: the driver root as this process sees it.
+        advice: what to check where nothing is detected, for the log.
     """
     from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
     from gpu_device_plugin.hardware.platform import probe  # noqa: PLC0415 - as above
@@ -28,10 +34,10 @@ def discover(strategy: str, driver_root: str) -> Backend:
     if is_auto and platform is Platform.UNKNOWN:
         log.warning(
             "no GPU platform was detected below %s (%s); trying NVML all the same. "
-            "If this node has a GPU: check --driver-root-ctr-path, the NVIDIA Container "
-            "Toolkit, or set --device-discovery-strategy",
+            "If this node has a GPU: check %s",
             driver_root or "/",
             probes.describe(),
+            advice,
         )
     wsl = platform is Platform.WSL
     return NvmlBackend(driver_root, Platform.WSL if wsl else Platform.NVML, platform)

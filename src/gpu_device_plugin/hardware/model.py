@@ -82,6 +82,7 @@ class Gpu:
     minor: int
     """Number of the device node ``/dev/nvidia<minor>``; need not equal the index."""
     name: str
+    """The product; empty, where that need not be known, if the driver does not tell."""
     memory_bytes: int = 0
     """Total memory; 0 if the driver does not tell (as on GPUs that share the host's memory)."""
     compute_capability: tuple[int, int] | None = None

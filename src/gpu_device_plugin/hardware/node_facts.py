@@ -66,7 +66,16 @@ NO_DEVICES = NodeFacts(Inventory(Platform.UNKNOWN))
 
 
 class NvmlSource:
-    """A node with NVIDIA's driver, or WSL."""
+    """A node with NVIDIA's driver, or WSL.
+
+    Args:
+        platform: what the node is taken for.
+        sysfs: where the kernel tells of PCI devices.
+        driver_root: the driver root as this process sees it.
+        detected: what the node looks like.
+        needs_identity: whether devices are handed out by the same reading, too; see
+            `read_inventory`.
+    """
 
     name = "nvml"
 
@@ -75,12 +84,15 @@ class NvmlSource:
         platform: Platform = Platform.NVML,
         sysfs: str = "/sys",
         driver_root: str = "",
+        *,
         detected: Platform | None = None,
+        needs_identity: bool = False,
     ) -> None:
         from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
 
         self._platform = platform
         self._detected = detected
+        self._needs_identity = needs_identity
         self._sysfs = sysfs
         self._library = NvmlLibrary(driver_root)
 
@@ -90,7 +102,11 @@ class NvmlSource:
         from gpu_device_plugin.hardware.nvml.read import read_inventory  # noqa: PLC0415 - 3 MB
 
         with self._library.session():
-            inventory = read_inventory(self._platform, detected=self._detected)
+            inventory = read_inventory(
+                self._platform,
+                detected=self._detected,
+                needs_identity=self._needs_identity,
+            )
             fabrics = read_fabrics(inventory)
         return NodeFacts(
             inventory,

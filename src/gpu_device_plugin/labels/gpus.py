@@ -16,6 +16,8 @@ from gpu_device_plugin.labels.values import product
 GPU_RESOURCE = "nvidia.com/gpu"
 SETTINGS = frozenset(keys.of(keys.GPU, name) for name in (keys.REPLICAS, keys.SHARING_STRATEGY))
 CUT = "MIG is enabled, so GPUs are not offered as a whole"
+NAMED = (keys.PRODUCT, keys.COUNT)
+"""What cannot be told of GPUs without a name: GPUs are counted by model."""
 COMPUTE_KEYS = ("gpu.family", "gpu.compute.*")
 
 
@@ -30,7 +32,7 @@ def whole_gpus(config: Config, facts: Facts) -> Iterator[Finding]:
     gpus, platform = inventory.gpus, inventory.platform
     if not gpus:
         return
-    models = Counter(gpu.name for gpu in gpus)
+    models = Counter(gpu.name for gpu in gpus if gpu.name)
     if len(models) > 1:
         listed = ", ".join(f"{count} x {name}" for name, count in models.items())
         yield Problem(f"GPUs of several models ({listed}): the labels gpu.* tell of one of them")
@@ -39,9 +41,7 @@ def whole_gpus(config: Config, facts: Facts) -> Iterator[Finding]:
         lacks = () if any(gpu.compute_capability for gpu in described(gpus)) else COMPUTE_KEYS
         text = f"no compute capability can be read of GPU {mute}"
         yield Problem(text, is_failure=True, costs=lacks)
-    if product(gpus[0].name) is None:
-        text = f"the name {gpus[0].name!r} has nothing that a label can show"
-        yield Problem(text, costs=(keys.of(keys.GPU, keys.PRODUCT),))
+    yield from _problems_of_names(gpus)
     terms = find_terms(config, inventory)
     if terms.problem:
         yield Problem(
@@ -56,6 +56,18 @@ def whole_gpus(config: Config, facts: Facts) -> Iterator[Finding]:
     why = dict.fromkeys(SETTINGS, CUT) if described(gpus)[0].mig_enabled else {}
     for key, value in whole.items():
         yield Label(key, None if key in doubtful else value, why=why.get(key, ""))
+
+
+def _problems_of_names(gpus: Sequence[Gpu]) -> Iterator[Problem]:
+    nameless = ", ".join(str(gpu.index) for gpu in gpus if not gpu.name)
+    name = described(gpus)[0].name
+    costs = tuple(keys.of(keys.GPU, key) for key in NAMED)
+    if nameless:
+        text = f"no name can be read of GPU {nameless}"
+        yield Problem(text, is_failure=True, costs=() if name else costs)
+    if name and product(name) is None:
+        text = f"the name {name!r} has nothing that a label can show"
+        yield Problem(text, costs=(keys.of(keys.GPU, keys.PRODUCT),))
 
 
 def _unknown_mode(gpus: Sequence[Gpu], doubtful: tuple[str, ...]) -> Problem:
@@ -82,9 +94,12 @@ def _values(terms: Terms, gpus: Sequence[Gpu], platform: Platform) -> Mapping[st
     shares = NOT_OFFERED if first.mig_enabled else terms.of(GPU_RESOURCE, first.uuid)
     memory = next((g.memory_bytes for g in reversed(group) if g.memory_bytes), 0)
     compute = next((g.compute_capability for g in reversed(group) if g.compute_capability), None)
-    values: dict[str, str | None] = {
+    named = {
         keys.PRODUCT: product(first.name, *shares.suffixes),
         keys.COUNT: str(sum(gpu.name == first.name for gpu in gpus)),
+    }
+    values: dict[str, str | None] = {
+        **(named if first.name else dict.fromkeys(NAMED)),
         keys.REPLICAS: str(shares.replicas),
         keys.SHARING_STRATEGY: shares.strategy,
     }
@@ -97,8 +112,12 @@ def _values(terms: Terms, gpus: Sequence[Gpu], platform: Platform) -> Mapping[st
 
 
 def described(gpus: Sequence[Gpu]) -> list[Gpu]:
-    """The GPUs that the labels tell of: those like the first which is not cut, or like the first."""
-    first = next((gpu for gpu in gpus if not gpu.mig_enabled), gpus[0])
+    """The GPUs that the labels tell of: those like the first which is not cut, or like the first.
+
+    One without a name is the last choice.
+    """
+    candidates = [gpu for gpu in gpus if gpu.name] or gpus
+    first = next((gpu for gpu in candidates if not gpu.mig_enabled), candidates[0])
     return [g for g in gpus if (g.name, g.mig_enabled) == (first.name, first.mig_enabled)]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpu_device_plugin.config.model import Config, MigStrategy
 from gpu_device_plugin.hardware.model import Gpu, Inventory, MigDevice, MigProfile
 from gpu_device_plugin.labels import keys
-from gpu_device_plugin.labels.gpus import GPU_RESOURCE
+from gpu_device_plugin.labels.gpus import GPU_RESOURCE, mode_is_known
 from gpu_device_plugin.labels.model import Facts, Finding, Label, Problem
 from gpu_device_plugin.labels.shares import Terms, find_terms
 from gpu_device_plugin.labels.values import product
@@ -24,7 +24,7 @@ class Group:
     profile: str
     """As labels show it."""
     model: str
-    """Of the GPU of the first device."""
+    """Of the GPU of the first device; empty if that has no name."""
     devices: tuple[MigDevice, ...]
 
 
@@ -56,7 +56,9 @@ def mig_devices(config: Config, facts: Facts) -> Iterator[Finding]:
 
 
 def _problem_of(gpu: Gpu) -> str:
-    """Why it is not known what a GPU is cut into; empty if it is."""
+    """Why it is not known what a GPU is cut into; empty if it is, or if it is not cut at all."""
+    if mode_is_known(gpu) and not gpu.mig_enabled:
+        return ""
     if any(device.profile.memory_gib == 0 for device in gpu.mig_devices):
         return f"the memory of GPU {gpu.index}, by which profiles are called, is not known"
     return gpu.mig_problem
@@ -98,11 +100,16 @@ def _why_not_single(gpus: Iterable[Gpu], found: Sequence[Group]) -> str:
 
 def _invalid(gpu: Gpu, reason: str) -> Iterator[Finding]:
     values = dict.fromkeys(OVERRIDDEN, "0") | {
-        keys.PRODUCT: product(gpu.name, "MIG", "INVALID"),
+        keys.PRODUCT: _product(gpu.name, "INVALID"),
         keys.SHARING_STRATEGY: "",
     }
     for name, value in values.items():
         yield Label(keys.of(keys.GPU, name), value, why=reason)
+
+
+def _product(model: str, *suffixes: str) -> str | None:
+    """The product of MIG devices; none without that of their GPU."""
+    return product(model, "MIG", *suffixes) if model else None
 
 
 def _group_labels(terms: Terms, group: Group, kind: str, resource: str) -> Iterator[Finding]:
@@ -121,7 +128,7 @@ def _group_labels(terms: Terms, group: Group, kind: str, resource: str) -> Itera
         keys.ENGINES_JPEG: share.shared_jpeg,
         keys.ENGINES_OFA: share.shared_ofa,
     }
-    named = product(group.model, "MIG", group.profile, *shares.suffixes)
+    named = _product(group.model, group.profile, *shares.suffixes)
     yield Label(keys.of(kind, keys.PRODUCT), named)
     yield Label(keys.of(kind, keys.SHARING_STRATEGY), shares.strategy)
     for name, number in numbers.items():

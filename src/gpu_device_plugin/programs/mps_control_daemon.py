@@ -92,9 +92,9 @@ def open_backend(parsed: Parsed, config: Config) -> Backend:
         from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend  # noqa: PLC0415 - seldom
 
         return SimulatedBackend.from_profile(profile)
-    from gpu_device_plugin.hardware.discover import discover  # noqa: PLC0415 - only for MPS
+    from gpu_device_plugin.hardware.discover import FILE, discover  # noqa: PLC0415 - only for MPS
 
-    return discover(config.flags.device_discovery_strategy or "", "")
+    return discover(config.flags.device_discovery_strategy or "", "", advice=FILE)
 
 
 def control_tool(parsed: Parsed) -> ControlTool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from gpu_device_plugin.errors import ConfigError, UserError
 from gpu_device_plugin.telemetry import Listener, Outcome, ProfileApplied, nobody
-from gpu_device_plugin.watch.links import is_usable, leads_to, replace_link
+from gpu_device_plugin.watch.links import is_usable, leads_to, replace_link, seen_from
 from gpu_device_plugin.watch.node_label import NodeLabel
 from gpu_device_plugin.watch.processes import Signaller, boot_time
 from gpu_device_plugin.watch.profiles import (
@@ -204,6 +204,12 @@ class ProfileFollower:
             return
         if not is_usable(profile.path):
             raise ProfileError(f"the configuration {profile.path} is not a file that can be read")
+        if not is_usable(seen_from(link, profile.path)):
+            raise ProfileError(
+                f"the link {link} would not lead to {profile.path}, as a relative path counts from "
+                "the directory of the link",
+                "give --config-file-srcdir (CONFIG_FILE_SRCDIR) an absolute path",
+            )
         self._judge(profile.path)
         try:
             replace_link(link, profile.path)

@@ -7,11 +7,18 @@ from contextlib import suppress
 
 
 def leads_to(link: str, target: str) -> bool:
-    """Whether a path ends up at the very file that a target ends up at."""
+    """Whether a path ends up at the very file that a target, as a link there, would end up at."""
     if not is_usable(link):
         return False
     # Between two looks the kubelet may put another directory behind both.
-    return _text(link) == target or os.path.realpath(link) == os.path.realpath(target)
+    return _text(link) == target or os.path.realpath(link) == os.path.realpath(
+        seen_from(link, target)
+    )
+
+
+def seen_from(link: str, target: str) -> str:
+    """Where a link of that text leads; a relative one begins in the directory of the link."""
+    return os.path.join(os.path.dirname(link), target)
 
 
 def is_usable(link: str) -> bool:

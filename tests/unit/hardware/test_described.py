@@ -136,3 +136,13 @@ def test_nothing_is_known_of_what_was_not_read():
     assert facts_of(None) is NO_DEVICES
     assert facts_of(a_node(1)) == NodeFacts(a_node(1))
     assert module.facts_of(a_node(0)).has_devices is False
+
+
+@pytest.mark.parametrize("failing", ["nvmlDeviceGetUUID", "nvmlDeviceGetMinorNumber"])
+def test_a_gpu_that_cannot_be_handed_out_is_not_made_up_for_its_labels(nvml_node, failing):
+    node = nvml_node("t4x4", f"fail {failing}@2 4")
+
+    inventory = describe(node.backend, str(node.root)).read()
+
+    assert [gpu.index for gpu in inventory.gpus] == [0, 1, 3]
+    assert facts_of(inventory).inventory.gpus == inventory.gpus

@@ -10,6 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpu_device_plugin.config.grammar import parse
+from gpu_device_plugin.config.model import Config
+from gpu_device_plugin.config.options import Program
+from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware.backend import NvmlBackend, TegraBackend
 from gpu_device_plugin.hardware.discover import discover
 from gpu_device_plugin.hardware.mig_minors import MigMinors, parse_mig_minors, read_mig_minors
@@ -19,6 +23,7 @@ from gpu_device_plugin.hardware.nvml.mig import make_profile, memory_gib
 from gpu_device_plugin.hardware.nvml.read import read_numa_node
 from gpu_device_plugin.hardware.platform import Probes, has_tegra_files, probe
 from gpu_device_plugin.hardware.roots import find_dev_root, find_library, join_root
+from gpu_device_plugin.programs import mps_control_daemon
 
 
 @pytest.mark.parametrize(
@@ -89,6 +94,16 @@ def test_nothing_found_is_told_with_what_was_looked_for(tmp_path, caplog):
     assert isinstance(backend, NvmlBackend)
     for word in ("libnvidia-ml.so.1: no", "--device-discovery-strategy", "Container Toolkit"):
         assert word in caplog.text
+
+
+@pytest.mark.usefixtures("no_nvml")
+def test_a_program_without_flags_for_it_is_not_told_of_any(caplog):
+    parsed = parse(Program.MPS_CONTROL_DAEMON, [], {})
+    with caplog.at_level(logging.WARNING), pytest.raises(InitError) as error:
+        mps_control_daemon.open_backend(parsed, Config()).read()
+
+    assert "flags.deviceDiscoveryStrategy" in caplog.text
+    assert "--" not in f"{caplog.text} {error.value}"
 
 
 @pytest.mark.usefixtures("no_nvml")

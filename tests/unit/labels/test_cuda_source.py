@@ -75,6 +75,7 @@ def test_an_integrated_gpu_is_labelled(
 @pytest.mark.parametrize(
     ("function", "missing"),
     [
+        ("cuDeviceGetName", "gpu.product"),
         ("cuDriverGetVersion", "cuda.runtime-version.full"),
         ("cuDeviceTotalMem_v2", "gpu.memory"),
         ("cuDeviceGetAttribute", "gpu.family"),
@@ -87,7 +88,7 @@ def test_what_a_device_does_not_tell_is_left_out(
     labels = labels_of(libraries["new"], monkeypatch)
 
     assert missing not in labels
-    assert labels["gpu.count"] == "1"
+    assert labels["gpu.replicas"] == "1"
 
 
 def test_a_function_that_the_library_lacks_is_one_that_fails(

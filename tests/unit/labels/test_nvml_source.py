@@ -9,7 +9,7 @@ from pathlib import Path
 import pynvml
 import pytest
 from support import nvmlsim
-from support.labels import gfd_config, is_label_value, published
+from support.labels import gfd_config, is_label_value, problems, published
 
 from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware import platform as platform_module
@@ -20,6 +20,7 @@ from gpu_device_plugin.hardware.node_facts import (
     NvmlSource,
     open_source,
 )
+from gpu_device_plugin.hardware.nvml.library import NvmlLibrary
 from gpu_device_plugin.hardware.platform import Probes
 from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 from gpu_device_plugin.labels.model import Facts
@@ -101,6 +102,61 @@ def test_a_fabric_query_that_fails_costs_the_clique_only(node: Node) -> None:
     assert "gpu.clique" not in labels
     assert labels["gpu.count"] == "8"
     assert "NVML does not tell the fabric of GPU 3" in source.read().failures[0]
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        "nvmlDeviceGetMinorNumber",
+        "nvmlDeviceGetUUID",
+        "nvmlDeviceGetUUID@1:0",
+        "nvmlDeviceGetGpuInstanceProfileInfo@2",
+        "nvmlDeviceGetMaxMigDeviceCount@2",
+    ],
+)
+@pytest.mark.parametrize("mig", ["none", "single", "mixed"])
+def test_what_no_label_needs_may_fail(node: Node, failing: str, mig: str) -> None:
+    whole = labels_of(node("dgx-a100-mig"), mig)  # of which GPU 2 is not cut
+    source = node("dgx-a100-mig", [f"fail {failing} 4"])
+
+    assert labels_of(source, mig) == whole
+    assert source.read().failures == ()
+
+
+@pytest.mark.parametrize("mig", ["none", "single", "mixed"])
+def test_without_names_only_products_are_missing_and_the_number_of_a_model(
+    node: Node, mig: str
+) -> None:
+    whole = labels_of(node("dgx-a100-mig"), mig)
+    source = node("dgx-a100-mig", ["fail nvmlDeviceGetName 999"])
+    wanted = {key: value for key, value in whole.items() if not key.endswith(".product")}
+    if mig != "single":  # with single it says that nothing is offered
+        del wanted["gpu.count"]
+
+    assert labels_of(source, mig) == wanted
+    text = "no name can be read of GPU 0, 1, 2, 3, 4, 5, 6, 7"
+    assert text in problems(gfd_config(mig), Facts(source.read(), machine="m"))
+
+
+def test_a_gpu_without_a_name_does_not_count_among_the_others(node: Node) -> None:
+    labels = labels_of(node("t4x4", ["fail nvmlDeviceGetName@0 999"]))
+
+    assert (labels["gpu.product"], labels["gpu.count"]) == ("Tesla-T4", "3")
+
+
+def test_a_library_that_is_missing_is_told_without_a_flag_that_has_no_effect(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(InitError, match=r"by the NVIDIA runtime \(NVIDIA Container Toolkit\)\?"):
+        missing_from("").load()
+    with pytest.raises(InitError, match="and --driver-root-ctr-path right"):
+        missing_from(str(tmp_path)).load()
+
+
+def missing_from(root: str) -> NvmlLibrary:
+    library = NvmlLibrary(root)
+    library.path = "/nowhere/libnvidia-ml.so.1"
+    return library
 
 
 FUNCTIONS = (

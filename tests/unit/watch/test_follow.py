@@ -150,6 +150,24 @@ def test_a_link_that_is_right_is_left_alone(stage):
     assert stage.signals == 0
 
 
+@pytest.mark.parametrize("name", ["config.yaml", "elsewhere/config.yaml"])
+def test_a_relative_directory_counts_from_that_of_the_link(stage, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    stage.source, stage.link = Path("source"), Path(name)
+    follower = stage.follower()
+    told(follower, "a")
+
+    for _ in range(3):  # it is looked at again and again
+        problems = follower._update()
+
+    if stage.link.parent == Path():
+        assert (str(stage.link.readlink()), stage.signals, problems) == ("source/a", 1, [])
+    else:
+        assert "would not lead to source/a" in str(problems[0])
+        assert (os.path.lexists(stage.link), stage.signals) == (False, 0)
+
+
 @pytest.mark.parametrize("tell", [True, False])
 def test_nobody_need_be_told(stage, tell):
     follower = stage.follower(tell=tell)

@@ -88,6 +88,13 @@ def test_paths_are_compared_by_where_they_end(files):
     assert not leads_to(str(files / "absent"), str(files / "absent"))
 
 
+def test_a_relative_target_counts_from_the_directory_of_the_link(files):
+    (files / "data").symlink_to("a")
+    (files / "link").symlink_to("data")
+    assert leads_to(str(files / "link"), "a")
+    assert not leads_to(str(files / "link"), "b")
+
+
 def test_a_link_that_leads_there_by_its_text_does_so_at_every_moment(files, monkeypatch):
     replace_link(str(files / "link"), str(files / "a"))
     monkeypatch.setattr(os.path, "realpath", lambda path: path)  # as if all was swapped meanwhile

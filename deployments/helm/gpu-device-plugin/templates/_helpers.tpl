@@ -154,17 +154,19 @@ true
 {{- end }}
 
 {{/*
-What the configurations call for, as YAML: mig, volumeMounts, mps, each a list of the names of
-configurations. Of a ConfigMap that is not ours nothing is known, so it may call for everything.
+What the configurations call for, as YAML: mig, volumeMounts, mps (for whole resources), anyMps (for
+single GPUs as well), each a list of the names of configurations. Of a ConfigMap that is not ours nothing is known, so it may call for everything.
 */}}
 {{- define "gpu-device-plugin.demands" -}}
 {{- $mig := list }}
 {{- $volumeMounts := list }}
 {{- $mps := list }}
+{{- $anyMps := list }}
 {{- if .Values.config.name }}
 {{- $mig = append $mig .Values.config.name }}
 {{- $volumeMounts = append $volumeMounts .Values.config.name }}
 {{- $mps = append $mps .Values.config.name }}
+{{- $anyMps = append $anyMps .Values.config.name }}
 {{- end }}
 {{- range $name, $text := .Values.config.map }}
 {{- $config := ternary ($text | toString | fromYaml) $text (kindIs "string" $text) }}
@@ -177,9 +179,16 @@ configurations. Of a ConfigMap that is not ours nothing is known, so it may call
 {{- end }}
 {{- if (($config | default dict).sharing | default dict).mps }}
 {{- $mps = append $mps $name }}
+{{- $anyMps = append $anyMps $name }}
+{{- end }}
+{{- $single := (($config | default dict).extensions | default dict).sharing }}
+{{- range $entry := ternary $single list (kindIs "slice" $single) }}
+{{- if and (kindIs "map" $entry) (eq "mps" (toString (get $entry "strategy"))) }}
+{{- $anyMps = append $anyMps $name }}
 {{- end }}
 {{- end }}
-{{- dict "mig" $mig "volumeMounts" $volumeMounts "mps" $mps | toYaml }}
+{{- end }}
+{{- dict "mig" $mig "volumeMounts" $volumeMounts "mps" $mps "anyMps" ($anyMps | uniq) | toYaml }}
 {{- end }}
 
 {{/* "true" if MIG devices may be offered, so that the container has to see them all. */}}
@@ -196,9 +205,11 @@ true
 {{- $demands := include "gpu-device-plugin.demands" . | fromYaml }}
 {{- if include "gpu-device-plugin.watchesMig" . -}}
 true
+{{- else if and .Values.config.map $demands.anyMps -}}
+true
 {{- else if .Values.deviceListStrategy }}
 {{- if contains "volume-mounts" (.Values.deviceListStrategy | toString) }}true{{ end }}
-{{- else if or $demands.volumeMounts $demands.mps -}}
+{{- else if or $demands.volumeMounts $demands.anyMps -}}
 true
 {{- end }}
 {{- end }}

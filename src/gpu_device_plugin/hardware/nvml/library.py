@@ -31,6 +31,7 @@ class NvmlLibrary:
 
     def __init__(self, driver_root: str) -> None:
         self.path = find_library(driver_root, LIBRARY_NAME)
+        self._has_root = bool(driver_root)
 
     def load(self) -> None:
         """Loads the library; raises InitError if that is impossible."""
@@ -38,10 +39,12 @@ class NvmlLibrary:
             # Symbols stay lazy and global, as the driver's own libraries expect.
             pynvml.nvmlLib = ctypes.CDLL(self.path, mode=os.RTLD_LAZY | os.RTLD_GLOBAL)
         except OSError as error:
+            # Without a root none can be wrong.
+            root = ", and --driver-root-ctr-path right" if self._has_root else ""
             raise InitError(
                 f"cannot load NVML: {error}",
-                "is the NVIDIA driver installed, the container run by the NVIDIA runtime "
-                "(NVIDIA Container Toolkit), and --driver-root-ctr-path right?",
+                "is the NVIDIA driver installed, and the container run by the NVIDIA runtime "
+                f"(NVIDIA Container Toolkit){root}?",
             ) from None
 
     def is_loadable(self) -> bool:

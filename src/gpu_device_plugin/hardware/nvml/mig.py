@@ -81,9 +81,20 @@ def possible_profiles(handle: Any, gpu_bytes: int) -> tuple[str, ...]:
 
 
 def read_mig_devices(
-    handle: Any, minor: int, gpu_bytes: int, minors: MigMinors
+    handle: Any, minor: int, gpu_bytes: int, minors: MigMinors, *, needs_uuid: bool = True
 ) -> Iterator[MigDevice]:
-    """The MIG devices of a GPU in the order of their slots; holes are skipped."""
+    """The MIG devices of a GPU in the order of their slots; holes are skipped.
+
+    Args:
+        handle: of the GPU.
+        minor: its minor number.
+        gpu_bytes: its memory; 0 if that is not known.
+        minors: of the capabilities.
+        needs_uuid: whether a device without UUID is an error.
+
+    Raises:
+        NvmlError: a device cannot be read.
+    """
     profiles = dict[int, int]()
     for slot in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
         try:
@@ -94,13 +105,25 @@ def read_mig_devices(
             found = list(_gpu_instance_profiles(handle))
             gpu_bytes = gpu_bytes or _largest(found)
             profiles = {info.id: number for number, info in found}
-        yield _read_mig_device(handle, mig, slot, minor, gpu_bytes, profiles, minors)
+        uuid = _uuid(mig, None if needs_uuid else f"MIG-{minor}-{slot}")
+        yield _read_mig_device(handle, mig, slot, uuid, minor, gpu_bytes, profiles, minors)
+
+
+def _uuid(mig: Any, substitute: str | None) -> str:
+    """The UUID of a MIG device; raises NvmlError if there is none, nor a substitute."""
+    try:
+        return str(pynvml.nvmlDeviceGetUUID(mig))
+    except NvmlError:
+        if substitute is None:
+            raise
+        return substitute
 
 
 def _read_mig_device(
     handle: Any,
     mig: Any,
     slot: int,
+    uuid: str,
     minor: int,
     gpu_bytes: int,
     profiles: dict[int, int],
@@ -120,7 +143,7 @@ def _read_mig_device(
         memory = 0
     return MigDevice(
         slot=slot,
-        uuid=pynvml.nvmlDeviceGetUUID(mig),
+        uuid=uuid,
         gpu_instance=gi,
         compute_instance=ci,
         profile=make_profile(number, slices, raw.memorySizeMB, gpu_bytes),

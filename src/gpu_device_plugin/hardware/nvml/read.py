@@ -34,7 +34,11 @@ MIG_PERMISSION_HINT = (
 
 
 def read_inventory(
-    platform: Platform, sysfs: str = "/sys", detected: Platform | None = None
+    platform: Platform,
+    sysfs: str = "/sys",
+    *,
+    detected: Platform | None = None,
+    needs_identity: bool = True,
 ) -> Inventory:
     """Reads everything; NVML must be initialised.
 
@@ -44,6 +48,8 @@ def read_inventory(
         platform: what the node is taken for.
         sysfs: where the kernel tells of PCI devices.
         detected: what it looks like.
+        needs_identity: whether a GPU or MIG device is of no use without UUID, minor number and
+            name, as nothing can be handed out of it.
 
     Raises:
         InitError: NVML cannot even count the GPUs.
@@ -56,7 +62,7 @@ def read_inventory(
     gpus, unreadable = list[Gpu](), list[UnreadableGpu]()
     for index in range(count):
         try:
-            gpu = _read_gpu(index, minors, sysfs, platform)
+            gpu = _read_gpu(index, minors, sysfs, platform, needs_identity=needs_identity)
         except _Unreadable as error:
             unreadable.append(UnreadableGpu(index, str(error)))
             continue
@@ -72,12 +78,16 @@ def read_inventory(
     )
 
 
-def _read_gpu(index: int, minors: MigMinors, sysfs: str, platform: Platform) -> Gpu | None:
+def _read_gpu(
+    index: int, minors: MigMinors, sysfs: str, platform: Platform, *, needs_identity: bool
+) -> Gpu | None:
     handle = _needed("handle", pynvml.nvmlDeviceGetHandleByIndex, index)
-    name = _needed("name", pynvml.nvmlDeviceGetName, handle)
+    name = _name(handle, is_needed=needs_identity)
     if name in DISPLAY_ONLY:
         return None
-    uuid, minor = _identity(handle, index, platform)
+    # On WSL one device stands for all GPUs.
+    needs_uuid = needs_identity and platform is not Platform.WSL
+    uuid, minor = _identity(handle, index, is_needed=needs_uuid)
     what = f"of GPU {index}"
     memory = _or_default(
         pynvml.nvmlDeviceGetMemoryInfo, handle, default=None, what=f"memory {what}"
@@ -87,7 +97,9 @@ def _read_gpu(index: int, minors: MigMinors, sysfs: str, platform: Platform) -> 
         pynvml.nvmlDeviceGetPciInfo, handle, default=None, what=f"PCI address {what}"
     )
     bus_id = "" if info is None else bus_id_of(info)
-    capable, enabled, profiles, devices, problem = _read_mig(handle, minor, total, minors)
+    capable, enabled, profiles, devices, problem = _read_mig(
+        handle, minor, total, minors, needs_uuid=needs_uuid
+    )
     return Gpu(
         index=index,
         uuid=uuid,
@@ -113,9 +125,19 @@ def _read_gpu(index: int, minors: MigMinors, sysfs: str, platform: Platform) -> 
     )
 
 
-def _identity(handle: Any, index: int, platform: Platform) -> tuple[str, int]:
-    """UUID and minor number. On WSL, where one device stands for all GPUs, neither is needed."""
-    if platform is Platform.WSL:
+def _name(handle: Any, *, is_needed: bool) -> str:
+    """The name; empty if there is none and it is not needed."""
+    try:
+        return str(_needed("name", pynvml.nvmlDeviceGetName, handle))
+    except _Unreadable:
+        if is_needed:
+            raise
+        return ""
+
+
+def _identity(handle: Any, index: int, *, is_needed: bool) -> tuple[str, int]:
+    """UUID and minor number, or something in their place if they are not needed."""
+    if not is_needed:
         uuid = _or_default(pynvml.nvmlDeviceGetUUID, handle, default=f"GPU-{index}")
         return uuid, _or_default(pynvml.nvmlDeviceGetMinorNumber, handle, default=index)
     uuid = _needed("UUID", pynvml.nvmlDeviceGetUUID, handle)
@@ -141,7 +163,7 @@ def bus_id_of(info: Any) -> str:
 
 
 def _read_mig(
-    handle: Any, minor: int, total: int, minors: MigMinors
+    handle: Any, minor: int, total: int, minors: MigMinors, *, needs_uuid: bool
 ) -> tuple[bool, bool, tuple[str, ...], tuple[MigDevice, ...], str]:
     capable = enabled = False
     profiles, devices = tuple[str, ...](), tuple[MigDevice, ...]()
@@ -149,7 +171,7 @@ def _read_mig(
         capable, enabled = is_capable(handle)
         if capable:
             profiles = possible_profiles(handle, total)
-            devices = tuple(read_mig_devices(handle, minor, total, minors))
+            devices = tuple(read_mig_devices(handle, minor, total, minors, needs_uuid=needs_uuid))
     except pynvml.NVMLError_NoPermission as error:
         return capable, enabled, profiles, devices, f"{error} ({MIG_PERMISSION_HINT})"
     except NvmlError as error:
