@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
+
+_NO_THREAD = "no thread can be started: the limit of processes (pids.max) or of memory is reached"
 
 T = TypeVar("T")
 
@@ -15,6 +19,10 @@ async def in_thread(name: str, call: Callable[[], T]) -> T:
 
     Unlike with an executor, a call that never returns (a driver that hangs) neither delays the
     end of the process nor keeps anybody else from being served; cancelling leaves it behind.
+
+    Raises:
+        OSError: no thread can be started.
+        Exception: whatever the call ends with.
     """
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
@@ -24,7 +32,7 @@ async def in_thread(name: str, call: Callable[[], T]) -> T:
             outcome()
 
     def deliver(outcome: Callable[[], None]) -> None:
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop has been closed meanwhile
             loop.call_soon_threadsafe(settle, outcome)
 
     def run() -> None:
@@ -36,5 +44,8 @@ async def in_thread(name: str, call: Callable[[], T]) -> T:
         else:
             deliver(lambda: result.set_result(value))
 
-    threading.Thread(target=run, name=name, daemon=True).start()
+    try:
+        threading.Thread(target=run, name=name, daemon=True).start()
+    except RuntimeError:
+        raise OSError(errno.EAGAIN, _NO_THREAD) from None
     return await result

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +39,36 @@ def test_the_label_is_applied_once_and_followed(stage):
 
     run(work())
     assert stage.target.signals == [signal.SIGHUP] * 3
+
+
+WHILE_LOADING = """
+import os, sys
+from gpu_device_plugin.programs import entry
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == "gpu_device_plugin.programs.config_manager":
+            os.kill(os.getpid(), int(sys.argv.pop()))
+
+sys.meta_path.insert(0, Interrupts())
+entry.config_manager()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT])
+def test_a_signal_that_comes_while_it_is_being_loaded_is_followed_then(stage, number):
+    ended = subprocess.run(
+        [sys.executable, "-c", WHILE_LOADING, str(int(number))],
+        env=os.environ | stage.environ,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert ended.returncode == -number
+    assert "starting config-manager" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_slow_api_is_waited_for(stage):

@@ -7,12 +7,15 @@ hardware. What was judged is what is applied; its file is not read a second time
 from __future__ import annotations
 
 import logging
+import os
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from gpu_device_plugin.agent.sources import Source
+from gpu_device_plugin.config.diagnostics import Place
 from gpu_device_plugin.config.load import Loaded, read_file
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.hardware.model import Inventory
@@ -112,13 +115,13 @@ class Configurations:
         """
         problem = ""
         try:
-            self._wanted = await self._judge(_read(self._source.choose()))
+            self._wanted = await self._judge(await _read(self._source.choose()))
         except UserError as error:
             if not self._source.has_others:
                 raise
             problem = str(error)
             with suppress(UserError):
-                self._wanted = await self._judge(_read(self._source.choose_otherwise()))
+                self._wanted = await self._judge(await _read(self._source.choose_otherwise()))
                 self._substitute = self._wanted
         self._note(problem, OTHER if self._wanted else NOTHING)
         return self._wanted is not None
@@ -130,7 +133,7 @@ class Configurations:
             anew: whether what is in force, or was refused, is looked at again, too.
         """
         try:
-            candidate = _read(self._source.choose())
+            candidate = await _read(self._source.choose())
         except UserError as error:
             self._keep(str(error))
             return False
@@ -234,9 +237,17 @@ class Configurations:
         self._choice_problem = problem
 
 
-def _read(profile: Profile) -> Candidate:
-    """Raises ConfigError if the file cannot be read."""
-    return Candidate(profile, read_file(profile.path) if profile.path else b"")
+async def _read(profile: Profile) -> Candidate:
+    """Raises ConfigError if the file cannot be read; a file system that hangs stops nothing else."""
+    if not profile.path:
+        return Candidate(profile, b"")
+    return Candidate(profile, await in_thread("file", lambda: _contents(profile.path)))
+
+
+def _contents(path: str) -> bytes:
+    if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
+        raise Place(path).error("the configuration file is a pipe, which can be read once only")
+    return read_file(path)
 
 
 def _is(known: Applicable | None, candidate: Candidate) -> bool:

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.kube.answers import JsonObject
 from gpu_device_plugin.kube.client import KubeClient
-from gpu_device_plugin.kube.errors import ApiError, KubeError
+from gpu_device_plugin.kube.errors import ApiError, ApiUnreachable, KubeError
+from gpu_device_plugin.kube.shapes import mapping, objects, text
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,9 @@ GRACE_SECONDS = 30.0
 """How much longer a watch may last before it is given up."""
 HEALTHY_SECONDS = 5.0
 """A watch that the server ends sooner than this counts as a failure."""
+
+_CHANGES = ("ADDED", "MODIFIED", "DELETED")
+_STATUSES = range(400, 600)
 
 Report = Callable[[KubeError | None], None]
 Pause = Callable[[float], Awaitable[object]]
@@ -62,10 +66,18 @@ class ObjectState:
     """Whether it began with a list again, and no event has come since."""
 
     def take_list(self, answer: JsonObject) -> bool:
-        """Takes the answer to a list; returns whether the object is another than before."""
-        found = next((o for o in answer.get("items") or () if _name(o) == self.name), None)
-        self.version = str((answer.get("metadata") or {}).get("resourceVersion") or "")
-        return self._set(found)
+        """Takes the answer to a list; returns whether the object is another than before.
+
+        Raises:
+            ApiUnreachable: it is no list. That the object does not exist must not follow from it.
+        """
+        version, items = _version_of(answer), answer.get("items", "")
+        if not version or not isinstance(items, list | None):
+            raise ApiUnreachable(
+                f"the answer to a list with {self.name} is none; is this a Kubernetes API?"
+            )
+        self.version = version
+        return self._set(next((o for o in objects(answer, "items") if _name(o) == self.name), None))
 
     def take_event(self, event: JsonObject) -> bool:
         """Takes an event of a watch; returns whether the object is another than before.
@@ -73,18 +85,18 @@ class ObjectState:
         Raises:
             ApiError: the event is the end of the watch.
         """
-        kind, item = event.get("type"), event.get("object")
-        item = item if isinstance(item, dict) else {}
+        kind, item = event.get("type"), mapping(event, "object")
         if kind == "ERROR":
+            code = item.get("code")
             raise ApiError(
                 f"the watch of {self.name}",
-                int(item.get("code") or 500),
-                str(item.get("reason") or ""),
-                str(item.get("message") or ""),
+                code if isinstance(code, int) and code in _STATUSES else 500,
+                text(item, "reason"),
+                text(item, "message"),
             )
-        self.version = str((item.get("metadata") or {}).get("resourceVersion") or self.version)
+        self.version = _version_of(item) or self.version
         self.is_renewed = False
-        if kind == "BOOKMARK" or _name(item) != self.name:
+        if kind not in _CHANGES or _name(item) != self.name:
             return False
         return self._set(None if kind == "DELETED" else item)
 
@@ -179,13 +191,12 @@ def _watch_query(state: ObjectState) -> tuple[dict[str, str], float]:
 
 
 def _name(item: object) -> str:
-    metadata = item.get("metadata") if isinstance(item, dict) else None
-    return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+    return text(item, "metadata", "name")
+
+
+def _version_of(item: object) -> str:
+    return text(item, "metadata", "resourceVersion")
 
 
 def _version(item: JsonObject | None) -> object:
-    return (
-        None
-        if item is None
-        else (item["metadata"].get("uid"), item["metadata"].get("resourceVersion"))
-    )
+    return None if item is None else (text(item, "metadata", "uid"), _version_of(item))

@@ -33,6 +33,10 @@ log = logging.getLogger(__name__)
 SET_UP_TURNS = 3
 """Of the event loop, in which asyncio sets up a connection that it has accepted."""
 
+_NOBODY_LISTENS = {errno.ECONNREFUSED, errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EPROTOTYPE}
+"""What a connection to a dead socket, a file or directory, a link to nowhere or in a circle, or a
+socket of another type ends with; one that is merely overloaded, or not ours to use, has others."""
+
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 
@@ -175,17 +179,15 @@ class UnixServer:
         return self._identity is not None and _identity(self.path) == self._identity
 
     def successor_is_dead(self) -> bool:
-        """Whether another process has put its socket in place of ours and does not listen."""
+        """Whether what is in place of our socket is nothing that another process listens at."""
         if self.owns_socket() or self.socket_missing():
             return False
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             probe.setblocking(False)
             try:
                 probe.connect(self.path)
-            except ConnectionRefusedError:
-                return True
-            except OSError:
-                return False
+            except OSError as error:
+                return error.errno in _NOBODY_LISTENS
         return False
 
     def socket_missing(self) -> bool:

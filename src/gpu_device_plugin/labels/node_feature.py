@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from gpu_device_plugin.errors import ConfigError
 from gpu_device_plugin.kube.answers import JsonObject
 from gpu_device_plugin.kube.client import path
-from gpu_device_plugin.kube.errors import ApiError, KubeError
+from gpu_device_plugin.kube.errors import ApiError, ApiUnreachable, KubeError
+from gpu_device_plugin.kube.shapes import mapping, objects
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +123,10 @@ class NodeFeatureOutput:
                 raise
             await self._create(labels)
             return True
+        if not mapping(found, "metadata"):
+            raise ApiUnreachable(
+                f"the answer to a request for the {self.place} is none; is this a Kubernetes API?"
+            )
         wanted = self._wanted(found, labels, None if self._keeps_owners else self._owners)
         if is_same(found, wanted):
             return False
@@ -208,8 +213,8 @@ class NodeFeatureOutput:
 
 def owners_of(pod: JsonObject) -> Owners:
     """The owner references that an object of this pod has."""
-    metadata = pod.get("metadata") or {}
-    for owner in metadata.get("ownerReferences") or ():
+    metadata = mapping(pod, "metadata")
+    for owner in objects(metadata, "ownerReferences"):
         if owner.get("kind") == "DaemonSet":
             daemon_set = {key: owner.get(key) for key in ("apiVersion", "kind", "name", "uid")}
             return [

@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 INIT_RETRY_SECONDS = 30.0
 """Pause before a driver that could not be used is tried again."""
 
+FAILURES = (InitError, OSError)
+"""How reading the hardware may fail for now: the driver, or a limit of files or threads."""
+
 Work = Coroutine[object, object, None]
 
 
@@ -91,7 +94,7 @@ class Companions:
             await asyncio.sleep(INIT_RETRY_SECONDS)
             try:
                 await in_thread("driver", node.backend.read)
-            except InitError as error:
+            except FAILURES as error:
                 log.debug("still waiting for the driver: %s", error)
             else:
                 log.info("the driver can be used now")
@@ -109,7 +112,7 @@ class Companions:
             await self._until_rescan()
             try:
                 now = (await in_thread("rescan", node.backend.read)).keeping_lost(inventory)
-            except InitError as error:
+            except FAILURES as error:
                 if str(error) != problem:
                     log.warning("the hardware cannot be read anew: %s", error)
                 problem, now = str(error), inventory
@@ -129,7 +132,7 @@ async def _learn_links(node: Node, inventory: Inventory, preference: LinkedGpus)
     stopped = asyncio.Event()
     try:
         links = await in_thread("links", lambda: node.backend.read_links(inventory, stopped.is_set))
-    except InitError as error:
+    except FAILURES as error:
         links = Links(problems=(str(error),))
     finally:
         stopped.set()

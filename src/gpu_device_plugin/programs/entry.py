@@ -31,6 +31,14 @@ def gpu_feature_discovery() -> None:
     main()
 
 
+def config_manager() -> None:
+    """``config-manager``, which SIGHUP ends, too."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+    from gpu_device_plugin.programs.config_manager import main  # noqa: PLC0415 - heavy
+
+    main()
+
+
 def mps_control_daemon() -> None:
     """``mps-control-daemon``."""
     hold_signals()

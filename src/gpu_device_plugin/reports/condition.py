@@ -12,6 +12,7 @@ from typing import Any
 
 from gpu_device_plugin.config.text import count
 from gpu_device_plugin.kube.errors import short_line
+from gpu_device_plugin.kube.shapes import objects, text
 from gpu_device_plugin.reports.model import NodeHealth, Watching
 from gpu_device_plugin.reports.notices import LONGEST, gpu_name
 from gpu_device_plugin.reports.timestamps import timestamp
@@ -121,11 +122,10 @@ class ConditionKeeper:
 
     def learn(self, node: Mapping[str, Any]) -> None:
         """Takes over what a Node object says, so that a restart is no transition."""
-        conditions = (node.get("status") or {}).get("conditions") or ()
-        for condition in conditions:
+        for condition in objects(node, "status", "conditions"):
             if condition.get("type") == CONDITION:
-                self._state = str(condition.get("status") or "")
-                self._since = str(condition.get("lastTransitionTime") or "")
+                self._state = text(condition, "status")
+                self._since = text(condition, "lastTransitionTime")
 
     def wait(self, verdict: Verdict, now: float) -> float:
         """Seconds until a verdict has to be written.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 
 
@@ -22,8 +23,12 @@ def seen_from(link: str, target: str) -> str:
 
 
 def is_usable(link: str) -> bool:
-    """Whether a path, followed to its end, is there to be read."""
-    return os.path.exists(link) and not os.path.isdir(link)
+    """Whether a path, followed to its end, is there to be read, without waiting for anybody."""
+    try:
+        mode = os.stat(link).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISCHR(mode)
 
 
 def _text(link: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+from gpu_device_plugin.kube.shapes import text
+
 if TYPE_CHECKING:
     from gpu_device_plugin.kube.client import KubeClient
 
@@ -38,7 +40,7 @@ class NodeLabel:
 
     def _take(self, node: Mapping[str, Any] | None) -> None:
         before = self.value, self.seen.is_set()
-        self.value = "" if node is None else _label_value(node, self._label)
+        self.value = "" if node is None else text(node, "metadata", "labels", self._label)
         if node is not None:
             self.seen.set()
         if before != (self.value, self.seen.is_set()):
@@ -50,9 +52,3 @@ def follow_node(client: KubeClient, name: str) -> AsyncGenerator[Mapping[str, An
     from gpu_device_plugin.kube.watch import watch_object  # noqa: PLC0415 - only with an API
 
     return watch_object(client, NODES, name)
-
-
-def _label_value(node: Mapping[str, Any], label: str) -> str:
-    metadata = node.get("metadata")
-    labels = metadata.get("labels") if isinstance(metadata, dict) else None
-    return str(labels.get(label) or "") if isinstance(labels, dict) else ""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
+import threading
 from pathlib import Path
 
 import pytest
-from support.aio import run
+from support.aio import run, until
 from support.configs import a_config
 from support.inventories import a_node
 from unit.agent.agent_parts import Choice, Told, node_of
 
+from gpu_device_plugin.agent import configurations as module
 from gpu_device_plugin.agent.configurations import Configurations
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.errors import ConfigError, HardwareError
@@ -170,6 +174,39 @@ def test_a_file_that_vanishes_keeps_the_last_good_one(stage):
         (stage.directory / "a").unlink()
         assert not await stage.look()
         assert "cannot be read" in stage.configurations.problem
+
+    run(work())
+
+
+def test_a_pipe_is_refused_rather_than_waited_for(stage):
+    async def work() -> None:
+        await stage.begin()
+        os.mkfifo(stage.path("pipe"))
+        stage.source.wanted = stage.path("pipe")
+        assert not await stage.configurations.look()
+        assert "is a pipe" in stage.configurations.problem
+
+        stage.source.wanted = stage.path("b")
+        assert await stage.configurations.look()
+
+    run(work())
+
+
+def test_a_file_that_hangs_does_not_keep_the_loop(stage, monkeypatch):
+    is_read, goes_on = threading.Event(), threading.Event()
+
+    def hang(path: str) -> bytes:
+        is_read.set()
+        assert goes_on.wait(10)
+        return Path(path).read_bytes()
+
+    async def work() -> None:
+        await stage.begin()
+        monkeypatch.setattr(module, "read_file", hang)
+        looking = asyncio.create_task(stage.configurations.look())
+        await until(is_read.is_set)
+        goes_on.set()
+        assert not await looking
 
     run(work())
 

@@ -89,7 +89,27 @@ def test_a_refusal_without_status_object_is_told_all_the_same(api: ApiServer) ->
     assert error.retry_after == 7
 
 
-@pytest.mark.parametrize("value", ["-5", "soon", "1e9"])
+def test_a_refusal_of_any_shape_is_told(api: ApiServer) -> None:
+    bodies = [
+        b"[" * 100_000,
+        b'{"reason": {"a": 1}, "message": ["m"]}',
+        b'{"message": "' + b"x" * 10,
+    ]
+    for body in bodies:
+        head = b"HTTP/1.1 500 X\r\nContent-Length: %d\r\n\r\n" % len(body)
+        api.fail("GET", NODE, raw=head + body)
+
+    async def work() -> None:
+        async with a_client(api) as client:
+            for _ in bodies:
+                with pytest.raises(ApiError) as caught:
+                    await client.get(NODE)
+                assert caught.value.reason == "Internal Server Error"
+
+    run(work())
+
+
+@pytest.mark.parametrize("value", ["-5", "soon", "1e9", "nan", "inf", "-inf"])
 def test_a_wait_that_makes_no_sense_is_limited(api: ApiServer, value: str) -> None:
     api.fail("GET", NODE, raw=f"HTTP/1.1 503 X\r\nRetry-After: {value}\r\n\r\n".encode())
 

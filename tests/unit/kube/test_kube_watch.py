@@ -14,12 +14,15 @@ from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.kube.access import Access
 from gpu_device_plugin.kube.answers import JsonObject
 from gpu_device_plugin.kube.client import KubeClient
-from gpu_device_plugin.kube.errors import ApiError, KubeError
+from gpu_device_plugin.kube.errors import ApiError, ApiUnreachable, KubeError
 from gpu_device_plugin.kube.watch import ObjectState, ProblemLog, watch_object
 
 NODES = "/api/v1/nodes"
 NODE = "/api/v1/nodes/node1"
 Changes = AsyncGenerator[JsonObject | None, None]
+
+
+ODD_LISTS: tuple[object, ...] = (5, True, "", {})
 
 
 class Pauses:
@@ -252,6 +255,12 @@ def test_a_watcher_that_loses_interest_leaves_nothing_behind(api: ApiServer) -> 
         {"type": "MODIFIED", "object": {"metadata": {"name": "other", "resourceVersion": "9"}}},
         {"type": "BOOKMARK", "object": {}},
         {"type": "WHATEVER", "object": {"metadata": {}}},
+        {"type": "WHATEVER", "object": {"metadata": {"name": "node1", "resourceVersion": "9"}}},
+        {"type": ["ADDED"], "object": {"metadata": {"name": "node1"}}},
+        {"type": "MODIFIED", "object": {"metadata": "node1"}},
+        {"type": "MODIFIED", "object": {"metadata": ["node1"]}},
+        {"type": "MODIFIED", "object": {"metadata": {"name": {"is": "node1"}}}},
+        {"type": "BOOKMARK", "object": {"metadata": 9}},
     ],
 )
 def test_events_that_say_nothing_of_the_object_change_nothing(event: JsonObject) -> None:
@@ -261,6 +270,44 @@ def test_events_that_say_nothing_of_the_object_change_nothing(event: JsonObject)
 
     assert not state.take_event(event)
     assert state.current == item
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"items": []},
+        {"metadata": {"resourceVersion": "8"}},
+        {"metadata": {"resourceVersion": 8}, "items": []},
+        {"metadata": ["8"], "items": []},
+        {"metadata": "8", "items": []},
+        *({"metadata": {"resourceVersion": "8"}, "items": odd} for odd in ODD_LISTS),
+    ],
+)
+def test_an_answer_that_is_no_list_does_not_say_that_the_object_is_gone(answer: JsonObject) -> None:
+    state = ObjectState("node1")
+    item = {"metadata": {"name": "node1", "resourceVersion": "5"}}
+    assert state.take_list({"metadata": {"resourceVersion": "7"}, "items": [item, "odd", None]})
+
+    with pytest.raises(ApiUnreachable, match="is this a Kubernetes API"):
+        state.take_list(answer)
+    assert state.current == item
+
+
+def test_a_list_of_nothing_may_be_null() -> None:
+    state = ObjectState("node1")
+
+    assert state.take_list({"metadata": {"resourceVersion": "7"}, "items": None})
+    assert state.current is None
+
+
+@pytest.mark.parametrize("code", ["abc", [410], {}, None, 1e300, float("inf"), -1, 10**30])
+def test_the_end_of_a_watch_may_have_a_code_that_is_none(code: object) -> None:
+    odd = {"code": code, "reason": ["Odd"], "message": {"a": 1}}
+
+    with pytest.raises(ApiError) as caught:
+        ObjectState("node1").take_event({"type": "ERROR", "object": odd})
+    assert (caught.value.status, caught.value.api_message) == (500, "")
 
 
 def test_a_problem_is_logged_when_it_begins_changes_and_ends(

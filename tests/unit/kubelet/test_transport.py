@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import struct
 from collections.abc import Awaitable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -344,6 +346,63 @@ def test_a_stale_file_is_replaced_and_a_foreign_socket_is_left(tmp_path):
         await new.stop()
         assert new.socket_missing()
         await new.stop()
+
+    run(work())
+
+
+def dead_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+
+
+def datagram_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as left:
+        left.bind(str(path))
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        dead_socket,
+        datagram_socket,
+        Path.touch,
+        Path.mkdir,
+        os.mkfifo,
+        lambda path: path.symlink_to("nowhere"),
+        lambda path: path.symlink_to(path),
+        lambda path: path.symlink_to("/dev/null/below"),
+    ],
+)
+def test_nobody_listens_at_what_is_no_socket_of_a_living_process(tmp_path, put):
+    path = tmp_path / "s"
+
+    async def work():
+        server = await serving(str(path))
+        path.unlink()
+        put(path)
+        assert server.successor_is_dead()
+        await server.stop()
+
+    run(work())
+
+
+def test_a_successor_that_is_too_busy_to_answer_lives(tmp_path):
+    path = tmp_path / "s"
+
+    async def work():
+        server = await serving(str(path))
+        path.unlink()
+        with socket.socket(socket.AF_UNIX) as successor, ExitStack() as clients:
+            successor.bind(str(path))
+            successor.listen(0)
+            code = 0
+            while not code:
+                client = clients.enter_context(socket.socket(socket.AF_UNIX))
+                client.setblocking(False)
+                code = client.connect_ex(str(path))
+            assert code == errno.EAGAIN
+            assert not server.successor_is_dead()
+        await server.stop()
 
     run(work())
 

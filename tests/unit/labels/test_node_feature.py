@@ -283,6 +283,21 @@ def test_a_pod_without_metadata_has_no_owners() -> None:
     assert owners_of({"metadata": {"ownerReferences": None}}) == []
 
 
+@pytest.mark.parametrize("odd", [[], "text", 5, ["text", None, 5], {"kind": "DaemonSet"}])
+def test_a_pod_of_odd_shape_has_no_owners(odd: object) -> None:
+    assert owners_of({"metadata": odd}) == []
+    assert owners_of({"metadata": {"ownerReferences": odd}}) == []
+
+
+def test_an_answer_that_is_no_object_is_none(api: ApiServer) -> None:
+    for body in (b"{}", b'{"metadata": []}'):
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+        api.fail("GET", OBJECT, raw=head + body)
+
+        with pytest.raises(ApiUnreachable, match="is this a Kubernetes API"):
+            publish(api, LABELS)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
     lambda inner: (

@@ -129,7 +129,15 @@ def test_the_transition_is_when_the_status_changed_also_over_restarts():
     assert same["lastHeartbeatTime"] == other["lastTransitionTime"] == "2023-11-14T22:13:20Z"
 
 
-@pytest.mark.parametrize("node", [{}, {"status": None}, {"status": {"conditions": None}}])
+@pytest.mark.parametrize(
+    "node",
+    [
+        {},
+        *({"status": odd} for odd in (None, "Ready", ["Ready"])),
+        *({"status": {"conditions": odd}} for odd in (None, 5, {CONDITION: "True"}, [CONDITION])),
+        {"status": {"conditions": [{"type": CONDITION, "status": 1, "lastTransitionTime": 2}]}},
+    ],
+)
 def test_a_node_without_conditions_teaches_nothing(node):
     keeper, good = ConditionKeeper(), judge(healthy(0))
     assert good is not None

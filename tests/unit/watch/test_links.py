@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 
 import pytest
@@ -108,3 +109,14 @@ def test_usable_is_what_can_be_read(files):
     (files / "null").symlink_to("/dev/null")
     usable = {name for name in os.listdir(files) if is_usable(str(files / name))}
     assert usable == {"a", "b", "null"}
+
+
+def test_what_would_be_waited_for_is_not_usable(files):
+    os.mkfifo(files / "pipe")
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(files / "socket"))
+
+    assert is_usable(str(files / "a"))
+    assert is_usable("/dev/null")
+    assert not is_usable(str(files / "pipe"))
+    assert not is_usable(str(files / "socket"))

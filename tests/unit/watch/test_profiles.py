@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,12 @@ def test_contents_are_read_where_they_can_be(tmp_path):
     assert read_contents(str(tmp_path / "a")) == b"text"
     assert read_contents(str(tmp_path / "absent")) is None
     assert read_contents(str(tmp_path)) is None
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    pipe = str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    assert read_contents(pipe) is None
+
+    with open(os.open(pipe, os.O_RDWR), "wb"):
+        assert read_contents(pipe) is None

@@ -10,6 +10,7 @@ from gpu_device_plugin.diagnosis.doctor.host import Host
 from gpu_device_plugin.diagnosis.doctor.kubelet import may_plan
 from gpu_device_plugin.diagnosis.doctor.model import Check, Findings, Group, Outcome, not_checked
 from gpu_device_plugin.errors import UserError
+from gpu_device_plugin.kube.shapes import mapping, objects
 
 PRESENT = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
 """By one of these the chart finds the nodes with GPUs."""
@@ -54,7 +55,7 @@ def check_labels(host: Host) -> Outcome:
     if isinstance(node, Outcome):
         return node
     find = Findings()
-    labels = _mapping(node, "metadata", "labels")
+    labels = mapping(node, "metadata", "labels")
     for name, value in sorted(labels.items()):
         if name in PRESENT or name.startswith("nvidia.com/"):
             find.saw(f"label {name}={value}")
@@ -71,9 +72,7 @@ def check_labels(host: Host) -> Outcome:
             "GPU feature discovery has not labelled the node: no label nvidia.com/gpu.product",
             "the log of gpu-feature-discovery; kubectl get nodefeatures -A",
         )
-    spec = node.get("spec")
-    taints = spec.get("taints") if isinstance(spec, dict) else None
-    for taint in taints if isinstance(taints, list) else []:
+    for taint in objects(node, "spec", "taints"):
         key, effect = str(taint.get("key")), str(taint.get("effect"))
         find.saw(f"taint {key}={taint.get('value', '')}:{effect}")
         if key not in TOLERATED and effect != "PreferNoSchedule":
@@ -100,8 +99,8 @@ def check_capacity(host: Host) -> Outcome:
     if isinstance(node, Outcome):
         return node
     find = Findings()
-    capacity = _mapping(node, "status", "capacity")
-    allocatable = _mapping(node, "status", "allocatable")
+    capacity = mapping(node, "status", "capacity")
+    allocatable = mapping(node, "status", "allocatable")
     told = {name for name in capacity if name.startswith("nvidia.com/")}
     for name in sorted(told):
         find.saw(f"{name}: capacity {capacity[name]}, allocatable {allocatable.get(name, 0)}")
@@ -152,7 +151,7 @@ def check_profile(host: Host) -> Outcome:
     if isinstance(node, Outcome):
         return node
     find = Findings()
-    value = str(_mapping(node, "metadata", "labels").get(CONFIG_LABEL, ""))
+    value = str(mapping(node, "metadata", "labels").get(CONFIG_LABEL, ""))
     find.saw(f"label {CONFIG_LABEL}={value}" if value else f"no label {CONFIG_LABEL}")
     if not value:
         return find.outcome("the node's label names no configuration: the default applies")
@@ -174,13 +173,6 @@ def check_profile(host: Host) -> Outcome:
             f"{names[0] if names else 'NAME'}, or add it to the ConfigMap",
         )
     return find.outcome(f"{value} is there")
-
-
-def _mapping(node: Json, *keys: str) -> dict[str, Any]:
-    found: Any = node
-    for key in keys:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
 
 
 def _whole(value: Any) -> int:

@@ -60,6 +60,7 @@ def _label(parsed: Parsed, environ: Mapping[str, str]) -> str:
     """The value of the label now; empty if there is none, or if that is not known."""
     from gpu_device_plugin.errors import UserError
     from gpu_device_plugin.kube.once import get_node
+    from gpu_device_plugin.kube.shapes import text
 
     name, node = parsed.text("node-label"), parsed.text("node-name")
     try:
@@ -73,5 +74,4 @@ def _label(parsed: Parsed, environ: Mapping[str, str]) -> str:
             error.message,
         )
         return ""
-    labels = (found.get("metadata") or {}).get("labels") or {}
-    return str(labels.get(name, ""))
+    return text(found, "metadata", "labels", name)

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.console.screen import colours_for
@@ -46,6 +46,10 @@ def run_command(work: Callable[[], int], failure: int = 1) -> int:
     except BrokenPipeError:
         _drop_output()
         return PIPE_EXIT
+    except OSError as error:
+        log.error("the operating system refuses: %s", error)
+        _flush_or_drop()
+        return failure
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT
     return code
@@ -65,6 +69,14 @@ def write_out(text: str) -> None:
             raise
         _drop_output()
         raise ConfigError(f"standard output: cannot be written: {error.strerror}") from None
+
+
+def _flush_or_drop() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            _drop_output()
 
 
 def _drop_output() -> None:

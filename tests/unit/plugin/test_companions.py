@@ -1,0 +1,110 @@
+"""What goes on beside serving outlasts a moment in which the system refuses something."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+
+import pytest
+from support.aio import run, within
+from support.backends import ToldBackend
+from support.inventories import a_node
+from unit.agent.agent_parts import node_of
+
+from gpu_device_plugin.hardware.model import Inventory
+from gpu_device_plugin.plugin import companions as module
+from gpu_device_plugin.plugin.board import DeviceBoard
+from gpu_device_plugin.plugin.companions import Companions
+from gpu_device_plugin.plugin.node import Node
+from gpu_device_plugin.plugin.preference import LinkedGpus
+from gpu_device_plugin.resources.health import HealthPolicy
+from gpu_device_plugin.resources.model import Resource
+
+
+class ShortOfFiles(ToldBackend):
+    """Cannot open anything the first time."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        super().__init__(inventory)
+        self.refusals = 1
+
+    def refuse(self) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise OSError(24, "Too many open files")
+
+    def read(self) -> Inventory:
+        self.refuse()
+        return super().read()
+
+    def read_links(self, inventory, stopped):
+        self.refuse()
+        return super().read_links(inventory, stopped)
+
+
+def begin(companions: Companions, node: Node, *boards: DeviceBoard) -> LinkedGpus:
+    preference = LinkedGpus(node.gpus)
+    companions.start(node, boards, preference, HealthPolicy())
+    return preference
+
+
+def test_a_rescan_that_fails_is_followed_by_another(caplog: pytest.LogCaptureFixture) -> None:
+    now = a_node(1)
+
+    async def work() -> Inventory:
+        found = asyncio.get_running_loop().create_future()
+        companions = Companions(lambda: None, found.set_result, 0.001)
+        begin(companions, replace(node_of(), backend=ShortOfFiles(now)))
+        try:
+            inventory: Inventory = await within(10, found)
+        finally:
+            await companions.stop()
+            await companions.health.stop()
+        return inventory
+
+    assert now.gpus[0] in run(work()).gpus
+    assert caplog.text.count("the hardware cannot be read anew: [Errno 24] Too many open") == 1
+    assert "Traceback" not in caplog.text
+
+
+def test_a_driver_is_waited_for_though_it_cannot_be_asked_for_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "INIT_RETRY_SECONDS", 0.001)
+
+    async def work() -> None:
+        can_be_used = asyncio.Event()
+        companions = Companions(can_be_used.set, lambda _: None, 0)
+        node = node_of(problem="no driver")
+        begin(companions, replace(node, backend=ShortOfFiles(a_node(1))))
+        try:
+            await within(10, can_be_used.wait())
+        finally:
+            await companions.stop()
+
+    run(work())
+    assert "Traceback" not in caplog.text
+
+
+def test_links_that_cannot_be_read_are_a_problem_that_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    node = replace(node_of(), backend=ShortOfFiles(a_node(2)))
+    board = DeviceBoard(Resource("nvidia.com/gpu", ()))
+
+    async def work() -> tuple[str, ...]:
+        companions = Companions(lambda: None, lambda _: None, 0)
+        preference = begin(companions, node, board)
+        try:
+            async with asyncio.timeout(10):
+                while preference.links is None:  # noqa: ASYNC110 - there is no event for it
+                    await asyncio.sleep(0.001)
+        finally:
+            await companions.stop()
+            await companions.health.stop()
+        return preference.links.problems
+
+    assert run(work()) == ("[Errno 24] Too many open files",)
+    assert "Traceback" not in caplog.text
