@@ -18,7 +18,8 @@ from gpu_device_plugin.plugin.node import Node
 from gpu_device_plugin.plugin.observation import Observation, ObservedResource
 from gpu_device_plugin.plugin.served import State
 from gpu_device_plugin.plugin.watch_state import WatchState
-from gpu_device_plugin.programs.device_plugin import main
+from gpu_device_plugin.programs.common import run_program
+from gpu_device_plugin.programs.device_plugin import serve
 from gpu_device_plugin.reports.model import NodeHealth, Watching
 from gpu_device_plugin.resources.model import Device, Plan, Resource
 from gpu_device_plugin.status.node_health import node_health
@@ -119,8 +120,7 @@ def test_every_state_of_watching_has_a_meaning(state):
 def test_reports_need_the_name_of_the_node(tmp_path, monkeypatch):
     monkeypatch.delenv("NODE_NAME", raising=False)
     arguments = ["--report-health=events", "--kubelet-socket=", f"--plugin-directory={tmp_path}"]
-    with pytest.raises(SystemExit, match="1"):
-        main([*arguments, "--simulate=t4x4"])
+    assert run_program(Program.DEVICE_PLUGIN, serve, [*arguments, "--simulate=t4x4"]) == 1
 
 
 def test_the_error_names_the_field_of_the_pod():
