@@ -44,8 +44,17 @@ async def in_thread(name: str, call: Callable[[], T]) -> T:
         else:
             deliver(lambda: result.set_result(value))
 
+    start_thread(name, run)
+    return await result
+
+
+def start_thread(name: str, run: Callable[[], None]) -> None:
+    """Runs something in a thread that does not keep the process from ending.
+
+    Raises:
+        OSError: no thread can be started.
+    """
     try:
         threading.Thread(target=run, name=name, daemon=True).start()
     except RuntimeError:
         raise OSError(errno.EAGAIN, _NO_THREAD) from None
-    return await result

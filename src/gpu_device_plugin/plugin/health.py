@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 
+from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.config.model import XidAction
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.model import Gpu, HealthEvent, HealthKind, Inventory
@@ -32,6 +33,9 @@ HAND_OVER_SECONDS = 5.0
 SILENCE_SECONDS = 60.0
 """How long a driver may take to answer the monitor; to initialise eight GPUs that no persistence
 daemon keeps initialised takes it half of that."""
+
+RETRY_SECONDS, MOST_RETRY_SECONDS = 5.0, 60.0
+"""Pauses before watching that a limit of the system does not allow is tried again."""
 
 Clock = Callable[[], float]
 
@@ -158,6 +162,25 @@ class HealthWatch:
         self.is_monitoring = False
 
     async def _watch(self, backend: Backend, inventory: Inventory, ready: asyncio.Event) -> None:
+        pauses = Backoff(RETRY_SECONDS, MOST_RETRY_SECONDS)
+        try:
+            while (error := await self._follow(backend, inventory, ready)) is not None:
+                pause = pauses.next()
+                log.error("GPU health is not watched: %s; next attempt in %g s", error, pause)
+                reason = f"not watched: {error}"
+                self._apply(HealthEvent(HealthKind.MONITOR_NOT_STARTED, reason=reason))
+                ready.set()
+                await asyncio.sleep(pause)
+        except Exception:
+            self._has_failed = True
+            log.exception("the health of the GPUs is not watched any more")
+        finally:
+            ready.set()
+
+    async def _follow(
+        self, backend: Backend, inventory: Inventory, ready: asyncio.Event
+    ) -> OSError | None:
+        """Shows what happens until there are no events any more; why that is, if by a limit."""
         try:
             async with aclosing(backend.health_events(inventory)) as events:
                 async for event in events:
@@ -169,11 +192,9 @@ class HealthWatch:
                     if self._apply(event):
                         # Each change is told by a list of its own to whoever keeps up.
                         await asyncio.gather(*(b.told(TOLD_SECONDS) for b in self._boards))
-        except Exception:
-            self._has_failed = True
-            log.exception("the health of the GPUs is not watched any more")
-        finally:
-            ready.set()
+        except OSError as error:  # of threads, memory, open files
+            return error
+        return None
 
     async def _first_lists(self) -> None:
         patience = self._patient_until - time.monotonic()

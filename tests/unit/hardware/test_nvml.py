@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -366,3 +367,17 @@ def test_on_wsl_a_gpu_needs_neither_minor_nor_uuid(node, query):
     ]
     assert len({gpu.uuid for gpu in got.gpus}) == 4
     assert len({gpu.minor for gpu in got.gpus}) == 4
+
+
+def test_a_monitor_without_a_thread_is_an_error_of_the_system(nvml_node, monkeypatch):
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def work():
+        node = nvml_node("t4x4")
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        async with aclosing(node.backend.health_events(node.truth)) as events:
+            with pytest.raises(OSError, match="no thread can be started"):
+                await anext(events)
+
+    run(work())

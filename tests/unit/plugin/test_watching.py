@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from contextlib import aclosing
 
@@ -157,6 +158,26 @@ def test_a_backend_that_breaks_is_logged(caplog):
     run(work())
     assert "not watched any more" in caplog.text
     assert "LookupError: broken" in caplog.text
+
+
+def test_a_limit_of_the_system_is_told_and_watching_tried_again(caplog, monkeypatch):
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.01)
+
+    async def work():
+        backend, watch, board = ToldBackend(a_node(2)), HealthWatch(), a_board()
+        watch.show_on([board], HealthPolicy())
+        await watch.take(backend, a_node(2))
+        backend.queue.put_nowait(OSError(errno.EAGAIN, "no thread can be started"))
+        await until(lambda: watch.state is WatchState.BLIND)
+        assert len(board.ailments) == board.resource.size
+        backend.queue.put_nowait(READY)
+        await until(lambda: watch.state is WatchState.WATCHING)
+        assert not board.ailments
+        await watch.stop()
+
+    run(work())
+    assert "GPU health is not watched: [Errno 11] no thread can be started; next" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 def test_devices_that_could_not_be_watched_are_healthy_once_they_are():

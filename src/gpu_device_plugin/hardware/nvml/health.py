@@ -18,6 +18,7 @@ import pynvml
 from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware.model import Gpu, HealthEvent, HealthKind, Inventory
 from gpu_device_plugin.hardware.nvml.library import NvmlError, NvmlLibrary
+from gpu_device_plugin.threads import start_thread
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,11 @@ class NvmlMonitor:
         self._next_sign = 0.0
 
     def start(self, ended: Callable[[Exception | None], object]) -> None:
-        """Begins to watch; calls back, in the thread, when that has ended, if so by an error."""
+        """Begins to watch; calls back, in the thread, when that has ended, if so by an error.
+
+        Raises:
+            OSError: no thread can be started.
+        """
 
         def run() -> None:
             failure: Exception | None = None
@@ -64,8 +69,8 @@ class NvmlMonitor:
                 failure = error
             ended(failure)
 
-        # A daemon, since a driver that never answers must not keep the process from ending.
-        threading.Thread(target=run, name="nvml-monitor", daemon=True).start()
+        # A driver that never answers must not keep the process from ending.
+        start_thread("nvml-monitor", run)
 
     def stop(self) -> None:
         """Asks the thread to end; it does within `WAIT_MS`."""
