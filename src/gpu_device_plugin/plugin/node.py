@@ -111,6 +111,9 @@ class NodeReader:
         if problem is not None and config.flags.fail_on_init_error:
             raise problem
         if inventory is None:
+            if must_fit and known is None:
+                # At the start a channel that is missing is an error, driver or not, as in v0.19.3.
+                _find_channels(config)
             return Node(
                 loaded=loaded,
                 backend=backend,
@@ -148,9 +151,7 @@ class NodeReader:
         """
         config = loaded.config
         expanded = with_default_resources(config, inventory)
-        channels = find_channels(
-            config.imex.channel_ids, _dev_root(config), required=config.imex.required
-        )
+        channels = _find_channels(config)
         plan = make_plan(expanded, inventory)
         for warning in plan.warnings:
             log.warning("%s", warning)
@@ -187,8 +188,13 @@ def check_fit(loaded: Loaded, backend: Backend, inventory: Inventory | None) -> 
     if inventory is None:
         return
     expanded = with_default_resources(config, inventory)
-    find_channels(config.imex.channel_ids, _dev_root(config), required=config.imex.required)
+    _find_channels(config)
     _uses_mps(expanded, inventory, make_plan(expanded, inventory))
+
+
+def _find_channels(config: Config) -> tuple[ImexChannel, ...]:
+    """Raises ConfigError if one is missing that is required."""
+    return find_channels(config.imex.channel_ids, _dev_root(config), required=config.imex.required)
 
 
 def _uses_mps(config: Config, inventory: Inventory, plan: Plan) -> bool:

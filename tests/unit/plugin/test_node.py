@@ -90,6 +90,14 @@ def test_required_channels_that_are_missing_are_an_error():
         read(config)
 
 
+def test_required_channels_do_not_wait_for_a_driver():
+    config = a_config(fail_on_init_error=False, container_driver_root="/")
+    config = replace(config, imex=Imex((0,), required=True))
+
+    with pytest.raises(ConfigError, match="IMEX channel 0"):
+        read(config, InitError("Driver Not Loaded"))
+
+
 def test_cdi_is_set_up_where_a_strategy_needs_it(monkeypatch):
     seen, injector = [], object()
 
