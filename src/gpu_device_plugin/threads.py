@@ -48,13 +48,15 @@ async def in_thread(name: str, call: Callable[[], T]) -> T:
     return await result
 
 
-def start_thread(name: str, run: Callable[[], None]) -> None:
+def start_thread(name: str, run: Callable[[], None]) -> threading.Thread:
     """Runs something in a thread that does not keep the process from ending.
 
     Raises:
         OSError: no thread can be started.
     """
+    thread = threading.Thread(target=run, name=name, daemon=True)
     try:
-        threading.Thread(target=run, name=name, daemon=True).start()
+        thread.start()
     except RuntimeError:
         raise OSError(errno.EAGAIN, _NO_THREAD) from None
+    return thread

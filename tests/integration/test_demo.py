@@ -17,7 +17,7 @@ import termios
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,24 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
     environ = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "TERM"}}
     # What is set here for the plugin is not meant for the one of the demonstration.
     return environ | {"TMPDIR": str(directory), "CONFIG_FILE": "/none", "LC_ALL": "C.UTF-8"} | more
+
+
+@contextmanager
+def started(
+    directory: Path, *arguments: str, stderr: int = subprocess.STDOUT
+) -> Iterator[subprocess.Popen[str]]:
+    """The demonstration, without a terminal."""
+    with (
+        subprocess.Popen(
+            [*COMMAND, "demo", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            encoding="utf-8",
+            env=environment(directory),
+        ) as process,
+        limited(process),
+    ):
+        yield process
 
 
 def test_without_a_terminal_it_prints_plain_lines(directory: Path) -> None:
@@ -130,16 +148,7 @@ def test_ctrl_c_ends_it_without_a_trace(directory: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_end_it_without_a_trace(directory: Path, number: signal.Signals) -> None:
-    with (
-        subprocess.Popen(
-            [*COMMAND, "demo", "--speed", "1"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            env=environment(directory),
-        ) as process,
-        limited(process),
-    ):
+    with started(directory, "--speed", "1") as process:
         assert process.stdout is not None
         for line in process.stdout:
             if "8 devices, all healthy" in line:
@@ -151,15 +160,7 @@ def test_signals_end_it_without_a_trace(directory: Path, number: signal.Signals)
 
 
 def test_the_plugin_does_not_outlive_a_killed_demonstration(directory: Path) -> None:
-    with (
-        subprocess.Popen(
-            [*COMMAND, "demo", "--speed", "1"],
-            stdout=subprocess.PIPE,
-            encoding="utf-8",
-            env=environment(directory),
-        ) as process,
-        limited(process),
-    ):
+    with started(directory, "--speed", "1") as process:
         assert process.stdout is not None
         next(line for line in process.stdout if "8 devices, all healthy" in line)
         assert len(processes_of(str(directory))) == 2
@@ -173,19 +174,11 @@ def test_the_plugin_does_not_outlive_a_killed_demonstration(directory: Path) -> 
 
 
 def test_a_reader_that_goes_away_does_not_matter(directory: Path) -> None:
-    with (
-        subprocess.Popen(
-            [*COMMAND, "demo"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(directory),
-        ) as process,
-        limited(process),
-    ):
+    with started(directory, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        assert process.stderr.read() == b""
+        assert process.stderr.read() == ""
         assert process.wait(LIMIT) == 0
 
 
@@ -235,15 +228,7 @@ def test_the_program_has_help_a_version_and_exit_codes(
 
 
 def test_page_and_metrics_are_served_meanwhile(directory: Path) -> None:
-    with (
-        subprocess.Popen(
-            [*COMMAND, "demo", "--speed", "1"],
-            stdout=subprocess.PIPE,
-            encoding="utf-8",
-            env=environment(directory),
-        ) as process,
-        limited(process),
-    ):
+    with started(directory, "--speed", "1") as process:
         assert process.stdout is not None
         line = next(line for line in process.stdout if "the page: " in line)
         url = line.split("the page: ")[1].split(",")[0]

@@ -6,8 +6,6 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from hypothesis import given
@@ -17,20 +15,6 @@ from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.logs import JsonFormatter, LogFormat, TextFormatter, set_up_logging
 from gpu_device_plugin.programs.common import run_program
 from gpu_device_plugin.programs.device_plugin import serve
-
-
-@contextmanager
-def kept_logging() -> Iterator[logging.Logger]:
-    """Undoes what is set up."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    try:
-        yield root
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)
-        logging.getLogger("grpclib").setLevel(logging.NOTSET)
-        logging.getLogger("asyncio").setLevel(logging.NOTSET)
 
 
 def record(message: str, *args: object, error: bool = False) -> logging.LogRecord:
@@ -119,8 +103,7 @@ def test_mistakes_in_the_options_are_logged_in_the_form_that_the_variable_asks_f
     monkeypatch, capsys, variable, is_json
 ):
     monkeypatch.setenv("GPU_NODE_LOG_FORMAT", variable)
-    with kept_logging():
-        assert run_program(Program.DEVICE_PLUGIN, serve, ["--no-such-flag"]) == 1
+    assert run_program(Program.DEVICE_PLUGIN, serve, ["--no-such-flag"]) == 1
 
     line = capsys.readouterr().err.splitlines()[0]
     assert line.startswith("{") == is_json
@@ -136,7 +119,7 @@ def test_a_traceback_follows_where_there_is_one(formatter):
     ("form", "formatter"), [(LogFormat.TEXT, TextFormatter), (LogFormat.JSON, JsonFormatter)]
 )
 def test_records_go_to_stderr_in_the_chosen_form(form, formatter):
-    with kept_logging() as root:
-        set_up_logging(form)
-        assert [type(handler.formatter) for handler in root.handlers] == [formatter]
-        assert not logging.getLogger("grpclib.server").isEnabledFor(logging.CRITICAL)
+    set_up_logging(form)
+
+    assert [type(handler.formatter) for handler in logging.root.handlers] == [formatter]
+    assert not logging.getLogger("grpclib.server").isEnabledFor(logging.CRITICAL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import struct
 from collections.abc import Iterator
@@ -14,12 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.aio import run
+from support.babble import PREFACE, babbling
 
 from gpu_device_plugin.kubelet.client import KubeletUnreachable, RegistrationRefused, register
 from gpu_device_plugin.kubelet.podresources import PodResourcesClient, PodResourcesUnavailable
 
-SETTINGS = struct.pack("!HBBBI", 0, 0, 4, 0, 0)
-"""The frame that a server begins with (RFC 9113, 3.4)."""
 CALLS = 20
 
 
@@ -47,7 +45,7 @@ def closing(path: str, data: bytes) -> Iterator[None]:
             server.shutdown(socket.SHUT_RDWR)
 
 
-@pytest.mark.parametrize("data", [b"", SETTINGS, b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+@pytest.mark.parametrize("data", [b"", PREFACE, b"HTTP/1.1 400 Bad Request\r\n\r\n"])
 def test_what_closes_connections_at_once_is_unreachable(tmp_path, data):
     path = str(tmp_path / "k")
 
@@ -94,25 +92,10 @@ def test_whatever_is_answered_is_unreachable_or_refused(tmp_path_factory, caplog
     path = str(tmp_path_factory.mktemp("k") / "k")
     caplog.clear()
 
-    async def answer(reader, writer):
-        await reader.read(1)
-        writer.write((SETTINGS if polite else b"") + b"".join(parts))
-        writer.write_eof()
-        with suppress(ConnectionError):
-            await reader.read()
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
-        ended.set()
-
-    ended = asyncio.Event()
-
     async def work():
-        server = await asyncio.start_unix_server(answer, path)
-        with pytest.raises((KubeletUnreachable, RegistrationRefused)):
-            await register(path, "s", "nvidia.com/gpu")
-        await ended.wait()
-        server.close()
+        async with babbling(path, PREFACE * polite + b"".join(parts)):
+            with pytest.raises((KubeletUnreachable, RegistrationRefused)):
+                await register(path, "s", "nvidia.com/gpu")
 
     run(work())
     assert not [r for r in caplog.records if r.exc_info], caplog.text

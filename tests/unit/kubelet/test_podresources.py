@@ -7,7 +7,7 @@ import logging
 import os
 import socket as sockets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from grpclib.exceptions import GRPCError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.aio import run
+from support.babble import PREFACE, babbling
 
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.kubelet import podresources as api
@@ -317,30 +318,6 @@ def test_an_answer_that_is_too_large_is_not_read(tmp_path, monkeypatch):
 
 
 # ------------------------------------------------------------------ nonsense
-
-
-@asynccontextmanager
-async def babbling(path: str, answer: bytes) -> AsyncIterator[None]:
-    """Something that answers whatever is said to it by the same bytes, and hangs up."""
-
-    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(1)
-        writer.write(answer)
-        with suppress(OSError):
-            await writer.drain()
-            writer.close()
-            await writer.wait_closed()
-
-    server = await asyncio.start_unix_server(babble, path)
-    try:
-        yield
-    finally:
-        server.close()
-        await server.wait_closed()
-
-
-PREFACE = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
-"""An empty SETTINGS frame, with which every HTTP/2 server begins."""
 
 
 @settings(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.diagnosis.doctor.host import Host
 from gpu_device_plugin.diagnosis.doctor.model import Check, Outcome, not_checked
+from gpu_device_plugin.threads import start_thread
 
 PATIENCE_SECONDS = 1.0
 """After so long it is shown what is being waited for."""
@@ -48,10 +48,7 @@ def _within_limit(check: Check, host: Host, waiting: Waiting) -> Outcome:
             f"the node is simulated ({one_line(host.simulated)}): nothing to look at"
         )
     outcomes = list[Outcome]()
-    thread = threading.Thread(
-        target=lambda: outcomes.append(_guarded(check, host)), name=check.name, daemon=True
-    )
-    thread.start()
+    thread = start_thread(check.name, lambda: outcomes.append(_guarded(check, host)))
     thread.join(min(PATIENCE_SECONDS, check.seconds))
     if thread.is_alive():
         waiting(check)
