@@ -109,13 +109,12 @@ def outcome_of_start(node: Node, function: str, code: int, strategy: str) -> str
     cut = {mig.uuid for _, mig in node.truth.mig_pairs()}
     of_gpu_1 = {node.truth.gpus[1].uuid, *(m.uuid for m in node.truth.gpus[1].mig_devices)}
     known = {
-        frozenset(everything): "served",
         frozenset(everything - of_gpu_1): "left out",
         frozenset(everything - cut): "cut GPUs left out",
         frozenset(everything - of_gpu_1 | {node.truth.gpus[1].uuid}): "offered whole",
+        # Last, as it is one of the others where no GPU is cut.
+        frozenset(everything): "served",
     }
-    if strategy == "none":
-        known[frozenset(everything)] = "served"
     return known[frozenset(got)]
 
 
@@ -131,6 +130,15 @@ def test_at_the_start_with_mig(tmp_path, monkeypatch, function, error, outcome):
     node = Node(tmp_path, "dgx-a100-mig", monkeypatch)
 
     assert outcome_of_start(node, function, ERRORS[error], "mixed") == outcome
+
+
+@pytest.mark.parametrize("code", ERRORS.values(), ids=ERRORS)
+def test_with_single_profiles_matter_for_gpus_that_are_cut(tmp_path, monkeypatch, code):
+    node = Node(tmp_path, "dgx-a100", monkeypatch)
+
+    got = outcome_of_start(node, "nvmlDeviceGetGpuInstanceProfileInfo@1", code, "single")
+
+    assert got == "served"
 
 
 @pytest.mark.parametrize(("function", "error", "outcome"), cells("Links"))

@@ -102,7 +102,9 @@ class Gpu:
     mig_profiles: tuple[str, ...] = ()
     """Profiles that the GPU can be cut into, in NVML's order."""
     mig_problem: str = ""
-    """Why the MIG state could not be read; empty if it could."""
+    """Why the mode or the MIG devices could not be read; empty if they could."""
+    mig_profiles_problem: str = ""
+    """Why the profiles could not be read; empty if they could."""
     lost: str = ""
     """Why it cannot be read any more, though it could before; empty if it can."""
 

@@ -148,6 +148,18 @@ def test_mig_mode_that_cannot_be_read_is_told(node):
     assert got.gpus[2].mig_problem
 
 
+def test_what_a_gpu_could_be_cut_into_is_apart_from_what_it_is_cut_into(node):
+    made = node("dgx-a100-mig", "fail nvmlDeviceGetGpuInstanceProfileInfo 999")
+
+    whole = next(gpu for gpu in made.backend.read().gpus if not gpu.mig_enabled)
+    cut = next(gpu for gpu in made.backend.read().gpus if gpu.mig_enabled)
+
+    assert whole.mig_capable
+    assert (whole.mig_problem, whole.mig_profiles_problem) == ("", "Unknown Error")
+    # Its devices are called by profiles, too.
+    assert (cut.mig_problem, cut.mig_profiles_problem) == ("Unknown Error", "Unknown Error")
+
+
 def test_missing_permission_names_the_variable(node):
     got = node("dgx-a100-mig", "fail nvmlDeviceGetMigDeviceHandleByIndex 4").backend.read()
 
