@@ -93,8 +93,7 @@ def open_backend(parsed: Parsed, config: Config) -> Backend:
         flags.device_discovery_strategy or "",
         flags.plugin.container_driver_root or "/",
         # As in v0.19.3 (internal/rm/rm.go), whatever MIG has to do with a Tegra.
-        tegra_needs_nvml=flags.mig_strategy == MigStrategy.MIXED
-        and bool(flags.fail_on_init_error),
+        tegra_needs_nvml=flags.mig_strategy == MigStrategy.MIXED and bool(flags.fail_on_init_error),
     )
 
 
