@@ -18,9 +18,14 @@ SOURCES = Path(__file__).parent.parent / "nvmlsim"
 COMPILER = shutil.which(os.environ.get("CC", "gcc"))
 
 
-def build() -> Path:
-    """The library, compiled once for each state of its sources."""
-    digest = hashlib.sha256()
+def build(without: Iterable[str] = ()) -> Path:
+    """The library, compiled once for each state of its sources.
+
+    Args:
+        without: functions that it lacks, as that of an older driver does.
+    """
+    left_out = " ".join(sorted(without))
+    digest = hashlib.sha256(left_out.encode())
     for source in sorted(SOURCES.iterdir()):
         digest.update(source.read_bytes())
     target = Path(tempfile.gettempdir()) / f"nvmlsim-{os.getuid()}-{digest.hexdigest()[:16]}"
@@ -28,7 +33,9 @@ def build() -> Path:
     if not library.exists():
         with tempfile.TemporaryDirectory(dir=tempfile.gettempdir()) as work:
             subprocess.run(
-                ["make", "-s", "-C", SOURCES, f"OUT={work}"], check=True, stdout=subprocess.DEVNULL
+                ["make", "-s", "-C", SOURCES, f"OUT={work}", f"WITHOUT={left_out}"],
+                check=True,
+                stdout=subprocess.DEVNULL,
             )
             target.mkdir(exist_ok=True)
             os.replace(Path(work) / library.name, library)
