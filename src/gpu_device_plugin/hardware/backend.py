@@ -54,18 +54,17 @@ class Backend(Protocol):
 
 
 class NvmlBackend:
-    """A discrete-GPU system with NVIDIA's driver, or WSL."""
+    """A discrete-GPU system with NVIDIA's driver, or WSL.
 
-    def __init__(
-        self,
-        driver_root: str,
-        platform: Platform = Platform.NVML,
-        detected: Platform | None = None,
-    ) -> None:
+    Args:
+        driver_root: the driver root as this process sees it.
+        detected: what the node looks like.
+    """
+
+    def __init__(self, driver_root: str, detected: Platform | None = None) -> None:
         from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
 
         self.name = "nvml"
-        self.platform = platform
         self.detected = detected
         self._library = NvmlLibrary(driver_root)
 
@@ -74,7 +73,7 @@ class NvmlBackend:
         from gpu_device_plugin.hardware.nvml.read import read_inventory  # noqa: PLC0415 - 3 MB
 
         with self._library.session():
-            return read_inventory(self.platform, detected=self.detected)
+            return read_inventory(Platform.through_nvml(self.detected), detected=self.detected)
 
     def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:
         """Reads the links through NVML."""
@@ -85,7 +84,7 @@ class NvmlBackend:
 
     async def health_events(self, inventory: Inventory) -> AsyncGenerator[HealthEvent, None]:
         """Watches an NVML event set in a thread; WSL has none."""
-        if self.platform is Platform.WSL:
+        if self.detected is Platform.WSL:
             return
         from gpu_device_plugin.hardware.nvml.health import NvmlMonitor  # noqa: PLC0415 - 3 MB
 

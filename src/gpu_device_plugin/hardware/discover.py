@@ -42,5 +42,4 @@ def discover(
             probes.describe(),
             advice,
         )
-    wsl = platform is Platform.WSL
-    return NvmlBackend(driver_root, Platform.WSL if wsl else Platform.NVML, platform)
+    return NvmlBackend(driver_root, platform)

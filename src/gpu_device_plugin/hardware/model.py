@@ -20,6 +20,11 @@ class Platform(StrEnum):
     VFIO = "vfio"
     UNKNOWN = "unknown"
 
+    @staticmethod
+    def through_nvml(detected: Platform | None) -> Platform:
+        """What a node is taken for that is read through NVML, by what it looks like."""
+        return Platform.WSL if detected is Platform.WSL else Platform.NVML
+
 
 @dataclass(frozen=True, slots=True)
 class MigAttributes:
