@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpu_device_plugin.config.customise import disable_customisation
 from gpu_device_plugin.config.diagnostics import ConfigWarning, Place, Report, at_once
+from gpu_device_plugin.config.files import open_again
 from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.config.keys import SCHEMA
 from gpu_device_plugin.config.model import Config, DeviceListStrategy, PluginFlags
@@ -42,11 +43,19 @@ class Loaded:
         return self.origins.get(path) or self.places.get(folded(path))
 
 
-def read_file(path: str) -> bytes:
-    """The contents of a configuration file; raises ConfigError if they cannot be had."""
+def read_file(path: str, *, again: bool = False) -> bytes:
+    """The contents of a configuration file.
+
+    Args:
+        path: of the file.
+        again: whether it is read again when it may have changed, so that a pipe will not do.
+
+    Raises:
+        ConfigError: they cannot be had.
+    """
     place = Place(path)
     try:
-        with open(path, "rb") as stream:
+        with open_again(path) if again else open(path, "rb") as stream:
             data = stream.read(LARGEST + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
