@@ -18,6 +18,7 @@ from gpu_device_plugin.errors import ConfigError
 
 if TYPE_CHECKING:
     from gpu_device_plugin.config.decode import Decoded
+    from gpu_device_plugin.config.document import Document
 
 LARGEST = 2 * 1024 * 1024
 """Bytes of a file that are read: twice what a ConfigMap can hold."""
@@ -66,7 +67,10 @@ def read_file(path: str, *, again: bool = False) -> bytes:
 
 
 def load(
-    parsed: Parsed, read: Callable[[str], bytes] = read_file, report: Report = at_once
+    parsed: Parsed,
+    read: Callable[[str], bytes] = read_file,
+    report: Report = at_once,
+    document: Callable[[], Document] | None = None,
 ) -> Loaded:
     """Reads the file, if there is one, and puts flags, variables and defaults to it.
 
@@ -77,12 +81,15 @@ def load(
         read: gives the contents of the file of that path.
         report: is told of every value in the file that is wrong. If it returns, the configuration
             is made of all the others.
+        document: gives what is in the file, where it is not read for this alone.
 
     Raises:
         ConfigError: the file cannot be read or has something wrong in it.
     """
     file = parsed.text("config-file")
-    decoded = _decode(_read(read, file, parsed), file, report) if file else None
+    decoded = None
+    if file:
+        decoded = _decode(document or (lambda: _document(read, file, parsed)), file, report)
     values: dict[str, Any] = decoded.values if decoded else {}
     origins: dict[str, Place] = {}
     flags = _section(values, "flags")
@@ -106,22 +113,25 @@ def load(
     return Loaded(config, tuple(warnings), origins, places, file)
 
 
-def _read(read: Callable[[str], bytes], file: str, parsed: Parsed) -> bytes:
+def _document(read: Callable[[str], bytes], file: str, parsed: Parsed) -> Document:
+    from gpu_device_plugin.config.document import parse_document  # noqa: PLC0415 - as for decode
+
     try:
-        return read(file)
+        data = read(file)
     except ConfigError as error:
         hints = (error.hint, f"set by {parsed.origins['config-file']}")
         raise ConfigError(error.message, "; ".join(filter(None, hints))) from None
+    return parse_document(data, file)
 
 
-def _decode(data: bytes, file: str, report: Report) -> Decoded:
+def _decode(document: Callable[[], Document], file: str, report: Report) -> Decoded:
     from gpu_device_plugin.config.decode import (  # noqa: PLC0415 - needless without a file
         MOST_WARNINGS,
-        decode,
+        decode_document,
     )
 
     most = MOST_WARNINGS if report is at_once else MOST_FINDINGS
-    return decode(data, file, report, most)
+    return decode_document(document(), file, report, most)
 
 
 def _section(values: dict[str, Any], field: str) -> dict[str, Any]:
