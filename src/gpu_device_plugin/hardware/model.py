@@ -178,6 +178,11 @@ class Inventory:
             unreadable=tuple(gone for gone in self.unreadable if gone.index not in kept),
         )
 
+    def indices(self) -> Iterator[int]:
+        """The indices of all GPUs, of those that cannot be read, too."""
+        yield from (gpu.index for gpu in self.gpus)
+        yield from (gpu.index for gpu in self.unreadable)
+
     def mig_pairs(self) -> Iterator[tuple[Gpu, MigDevice]]:
         """Every MIG device with its GPU, by GPU index, then slot."""
         for gpu in self.gpus:
