@@ -20,7 +20,6 @@ from support.configs import a_config
 
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.hardware.backend import NvmlBackend
-from gpu_device_plugin.hardware.mig_minors import MigMinors
 from gpu_device_plugin.hardware.model import HealthKind, Inventory
 from gpu_device_plugin.hardware.nvml import read
 from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
@@ -75,21 +74,12 @@ class Node:
         monkeypatch.setenv("NVMLSIM_PROFILE", str(self.profile))
         monkeypatch.setenv("NVMLSIM_EVENTS", str(self.events))
         monkeypatch.setattr(read, "read_numa_node", lambda *_: None)
-        monkeypatch.setattr(read, "read_mig_minors", lambda: minors_of(self.truth))
+        monkeypatch.setattr(read, "read_mig_minors", lambda: nvmlsim.minors_of(self.truth))
         self.backend = NvmlBackend(str(directory / "root"))
 
     def describe(self, *extra: str) -> None:
         links = self.simulated.read_links(self.truth, lambda: False)
         self.profile.write_text(nvmlsim.profile_text(self.truth, links, extra))
-
-
-def minors_of(inventory: Inventory) -> MigMinors:
-    minors: dict[tuple[int, int, int | None], int] = {}
-    for gpu, mig in inventory.mig_pairs():
-        first, second = mig.capability_minors or (0, 0)
-        minors[gpu.minor, mig.gpu_instance, None] = first
-        minors[gpu.minor, mig.gpu_instance, mig.compute_instance] = second
-    return MigMinors(minors)
 
 
 def offered(inventory: Inventory, strategy: str) -> set[str]:

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from gpu_device_plugin.hardware.mig_minors import MigMinors
 from gpu_device_plugin.hardware.model import Gpu, Inventory, Links, MigDevice
 from gpu_device_plugin.hardware.nvml.mig import COMPUTE_INSTANCE_SLICES
 from gpu_device_plugin.hardware.simulated.products import MigSlice, load_products
@@ -119,3 +120,13 @@ def _slice_of(slices: Iterable[MigSlice], mig: MigDevice) -> MigSlice:
         and s.profile.memory_gib == p.memory_gib
         and s.profile.attributes == p.attributes
     )
+
+
+def minors_of(inventory: Inventory) -> MigMinors:
+    """The capability nodes that the inventory names."""
+    minors: dict[tuple[int, int, int | None], int] = {}
+    for gpu, mig in inventory.mig_pairs():
+        first, second = mig.capability_minors or (0, 0)
+        minors[gpu.minor, mig.gpu_instance, None] = first
+        minors[gpu.minor, mig.gpu_instance, mig.compute_instance] = second
+    return MigMinors(minors)

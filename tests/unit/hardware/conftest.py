@@ -11,7 +11,6 @@ import pytest
 from support import nvmlsim
 
 from gpu_device_plugin.hardware.backend import NvmlBackend
-from gpu_device_plugin.hardware.mig_minors import MigMinors
 from gpu_device_plugin.hardware.model import Inventory, Links
 from gpu_device_plugin.hardware.nvml import library, read
 from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
@@ -74,16 +73,6 @@ def nvml_node(
     return make
 
 
-def same_minors(inventory: Inventory) -> MigMinors:
-    """The capability nodes that the inventory names."""
-    minors: dict[tuple[int, int, int | None], int] = {}
-    for gpu, mig in inventory.mig_pairs():
-        first, second = mig.capability_minors or (0, 0)
-        minors[gpu.minor, mig.gpu_instance, None] = first
-        minors[gpu.minor, mig.gpu_instance, mig.compute_instance] = second
-    return MigMinors(minors)
-
-
 @pytest.fixture
 def node(nvml_node, monkeypatch):
     """A node whose sysfs and procfs tell the same as the simulated inventory."""
@@ -92,7 +81,7 @@ def node(nvml_node, monkeypatch):
         made = nvml_node(profile, *extra)
         numa = {gpu.pci_bus_id: gpu.numa_node for gpu in made.truth.gpus}
         monkeypatch.setattr(read, "read_numa_node", lambda bus_id, _: numa.get(bus_id))
-        monkeypatch.setattr(read, "read_mig_minors", lambda: same_minors(made.truth))
+        monkeypatch.setattr(read, "read_mig_minors", lambda: nvmlsim.minors_of(made.truth))
         return made
 
     return make
