@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from contextlib import aclosing
+from collections.abc import Iterable
 
-import pynvml
 import pytest
-from support import nvmlsim
-from support.aio import run
-from support.backends import news
+from support import nvmlsim, older_drivers
 
-from gpu_device_plugin.hardware.backend import NvmlBackend
 from gpu_device_plugin.hardware.model import HealthKind
-from gpu_device_plugin.hardware.nvml.facts import read_facts
 from gpu_device_plugin.hardware.nvml.older import OLDER
 
 NEWEST = frozenset(OLDER)
@@ -25,68 +19,37 @@ AGES = pytest.mark.parametrize("without", [NEWEST, ALL_BUT_THE_OLDEST], ids=["ol
 
 
 @pytest.fixture
-def older(node, monkeypatch):
-    """A node whose library lacks some functions."""
-    # nvidia-ml-py asks each library for a function once.
-    monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
+def asked(nvml_node):
+    """What is told of a node whose library lacks some functions, and what is true."""
 
-    def make(profile: str, without):
-        made = node(profile)
-        link = made.root / "usr/lib64/libnvidia-ml.so.1"
+    def ask(profile: str, without: Iterable[str], *events: str):
+        node = nvml_node(profile)
+        link = node.root / "usr/lib64/libnvidia-ml.so.1"
         link.unlink()
         os.symlink(nvmlsim.build(without), link)
-        made.backend = NvmlBackend(str(made.root))
-        return made
+        return older_drivers.ask(node.root, node.truth, node.events, *events), node
 
-    return make
+    return ask
 
 
 @AGES
 @pytest.mark.parametrize("profile", ["dgx-1", "dgx-a100-mig"])
-def test_the_inventory_is_that_of_newer_drivers(older, without, profile):
-    made = older(profile, without)
+def test_all_is_told_that_newer_drivers_tell(asked, without, profile):
+    told, node = asked(profile, without, "xid 2 79 3 0", "error 15")
 
-    assert made.backend.read() == made.truth
-
-
-@AGES
-def test_so_are_the_links(older, without):
-    made = older("dgx-1", without)
-
-    assert made.backend.read_links(made.truth, lambda: False) == made.links
-
-
-@AGES
-def test_what_the_doctor_asks_is_told(older, without):
-    made = older("t4x4", without)
-
-    facts = read_facts(str(made.root))
-
-    assert facts.count == 4
-    assert [gpu.bus_id for gpu in facts.gpus] == [gpu.pci_bus_id for gpu in made.truth.gpus]
-    assert not any(gpu.error for gpu in facts.gpus)
-
-
-def test_without_functions_for_links_there_are_none(older):
-    made = older("dgx-1", TOPOLOGY)
-
-    links = made.backend.read_links(made.truth, lambda: False)
-
-    assert (links.ancestors, links.nvlinks, links.problems) == ({}, {}, ())
-
-
-@AGES
-def test_events_that_name_no_instance_are_about_the_gpu(older, without):
-    made = older("t4x4", without)
-
-    async def main():
-        async with asyncio.timeout(10), aclosing(news(made.backend, made.truth)) as events:
-            assert (await anext(events)).kind is HealthKind.MONITOR_READY
-            made.happen("xid 2 79 3 0", "error 15")
-            return [await anext(events) for _ in range(2)]
-
-    xid, lost = run(main())
-
-    assert (xid.uuid, xid.xid) == (made.truth.gpus[2].uuid, 79)
+    assert told.inventory == node.truth
+    assert told.links == node.links
+    xid, lost = told.events
+    assert (xid.uuid, xid.xid) == (node.truth.gpus[2].uuid, 79)
+    # They know of no instances.
     assert (xid.gpu_instance, xid.compute_instance) == (None, None)
     assert lost.kind is HealthKind.MONITOR_LOST
+    # What the doctor asks.
+    assert [gpu.bus_id for gpu in told.facts.gpus] == [g.pci_bus_id for g in node.truth.gpus]
+    assert not any(gpu.error or gpu.mig_error for gpu in told.facts.gpus)
+
+
+def test_without_functions_for_links_there_are_none(asked):
+    told, _ = asked("dgx-1", TOPOLOGY)
+
+    assert (told.links.ancestors, told.links.nvlinks, told.links.problems) == ({}, {}, ())
