@@ -20,7 +20,6 @@ from support.configs import a_config
 
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.hardware.backend import NvmlBackend
-from gpu_device_plugin.hardware.mig_minors import MigMinors
 from gpu_device_plugin.hardware.model import HealthKind, Inventory
 from gpu_device_plugin.hardware.nvml import read
 from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
@@ -75,21 +74,12 @@ class Node:
         monkeypatch.setenv("NVMLSIM_PROFILE", str(self.profile))
         monkeypatch.setenv("NVMLSIM_EVENTS", str(self.events))
         monkeypatch.setattr(read, "read_numa_node", lambda *_: None)
-        monkeypatch.setattr(read, "read_mig_minors", lambda: minors_of(self.truth))
+        monkeypatch.setattr(read, "read_mig_minors", lambda: nvmlsim.minors_of(self.truth))
         self.backend = NvmlBackend(str(directory / "root"))
 
     def describe(self, *extra: str) -> None:
         links = self.simulated.read_links(self.truth, lambda: False)
         self.profile.write_text(nvmlsim.profile_text(self.truth, links, extra))
-
-
-def minors_of(inventory: Inventory) -> MigMinors:
-    minors: dict[tuple[int, int, int | None], int] = {}
-    for gpu, mig in inventory.mig_pairs():
-        first, second = mig.capability_minors or (0, 0)
-        minors[gpu.minor, mig.gpu_instance, None] = first
-        minors[gpu.minor, mig.gpu_instance, mig.compute_instance] = second
-    return MigMinors(minors)
 
 
 def offered(inventory: Inventory, strategy: str) -> set[str]:
@@ -109,13 +99,12 @@ def outcome_of_start(node: Node, function: str, code: int, strategy: str) -> str
     cut = {mig.uuid for _, mig in node.truth.mig_pairs()}
     of_gpu_1 = {node.truth.gpus[1].uuid, *(m.uuid for m in node.truth.gpus[1].mig_devices)}
     known = {
-        frozenset(everything): "served",
         frozenset(everything - of_gpu_1): "left out",
         frozenset(everything - cut): "cut GPUs left out",
         frozenset(everything - of_gpu_1 | {node.truth.gpus[1].uuid}): "offered whole",
+        # Last, as it is one of the others where no GPU is cut.
+        frozenset(everything): "served",
     }
-    if strategy == "none":
-        known[frozenset(everything)] = "served"
     return known[frozenset(got)]
 
 
@@ -131,6 +120,15 @@ def test_at_the_start_with_mig(tmp_path, monkeypatch, function, error, outcome):
     node = Node(tmp_path, "dgx-a100-mig", monkeypatch)
 
     assert outcome_of_start(node, function, ERRORS[error], "mixed") == outcome
+
+
+@pytest.mark.parametrize("code", ERRORS.values(), ids=ERRORS)
+def test_with_single_profiles_matter_for_gpus_that_are_cut(tmp_path, monkeypatch, code):
+    node = Node(tmp_path, "dgx-a100", monkeypatch)
+
+    got = outcome_of_start(node, "nvmlDeviceGetGpuInstanceProfileInfo@1", code, "single")
+
+    assert got == "served"
 
 
 @pytest.mark.parametrize(("function", "error", "outcome"), cells("Links"))

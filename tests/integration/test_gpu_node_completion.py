@@ -29,7 +29,7 @@ CASES = [
     ("gpu-node cdi ", {"generate", "list", "validate", "diff"}),
     ("gpu-node doctor --verb", {"--verbose"}),
     ("gpu-node doctor --o", {"--output", "--only"}),
-    ("gpu-node doctor -o ", {"text", "json", "yaml"}),
+    ("gpu-node doctor -o ", {"table", "json", "yaml"}),
     ("gpu-node doctor --kubeconfig x -o y", {"yaml"}),
     ("gpu-node doctor --only clo", {"clock"}),
     ("gpu-node doctor --only nvml,clo", {"nvml,clock"}),

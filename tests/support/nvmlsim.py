@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from gpu_device_plugin.hardware.mig_minors import MigMinors
 from gpu_device_plugin.hardware.model import Gpu, Inventory, Links, MigDevice
 from gpu_device_plugin.hardware.nvml.mig import COMPUTE_INSTANCE_SLICES
 from gpu_device_plugin.hardware.simulated.products import MigSlice, load_products
@@ -18,9 +19,14 @@ SOURCES = Path(__file__).parent.parent / "nvmlsim"
 COMPILER = shutil.which(os.environ.get("CC", "gcc"))
 
 
-def build() -> Path:
-    """The library, compiled once for each state of its sources."""
-    digest = hashlib.sha256()
+def build(without: Iterable[str] = ()) -> Path:
+    """The library, compiled once for each state of its sources.
+
+    Args:
+        without: functions that it lacks, as that of an older driver does.
+    """
+    left_out = " ".join(sorted(without))
+    digest = hashlib.sha256(left_out.encode())
     for source in sorted(SOURCES.iterdir()):
         digest.update(source.read_bytes())
     target = Path(tempfile.gettempdir()) / f"nvmlsim-{os.getuid()}-{digest.hexdigest()[:16]}"
@@ -28,7 +34,9 @@ def build() -> Path:
     if not library.exists():
         with tempfile.TemporaryDirectory(dir=tempfile.gettempdir()) as work:
             subprocess.run(
-                ["make", "-s", "-C", SOURCES, f"OUT={work}"], check=True, stdout=subprocess.DEVNULL
+                ["make", "-s", "-C", SOURCES, f"OUT={work}", f"WITHOUT={left_out}"],
+                check=True,
+                stdout=subprocess.DEVNULL,
             )
             target.mkdir(exist_ok=True)
             os.replace(Path(work) / library.name, library)
@@ -112,3 +120,13 @@ def _slice_of(slices: Iterable[MigSlice], mig: MigDevice) -> MigSlice:
         and s.profile.memory_gib == p.memory_gib
         and s.profile.attributes == p.attributes
     )
+
+
+def minors_of(inventory: Inventory) -> MigMinors:
+    """The capability nodes that the inventory names."""
+    minors: dict[tuple[int, int, int | None], int] = {}
+    for gpu, mig in inventory.mig_pairs():
+        first, second = mig.capability_minors or (0, 0)
+        minors[gpu.minor, mig.gpu_instance, None] = first
+        minors[gpu.minor, mig.gpu_instance, mig.compute_instance] = second
+    return MigMinors(minors)

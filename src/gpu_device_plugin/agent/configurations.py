@@ -7,15 +7,12 @@ hardware. What was judged is what is applied; its file is not read a second time
 from __future__ import annotations
 
 import logging
-import os
-import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from gpu_device_plugin.agent.sources import Source
-from gpu_device_plugin.config.diagnostics import Place
 from gpu_device_plugin.config.load import Loaded, read_file
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.hardware.model import Inventory
@@ -241,13 +238,7 @@ async def _read(profile: Profile) -> Candidate:
     """Raises ConfigError if the file cannot be read; a file system that hangs stops nothing else."""
     if not profile.path:
         return Candidate(profile, b"")
-    return Candidate(profile, await in_thread("file", lambda: _contents(profile.path)))
-
-
-def _contents(path: str) -> bytes:
-    if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
-        raise Place(path).error("the configuration file is a pipe, which can be read once only")
-    return read_file(path)
+    return Candidate(profile, await in_thread("file", lambda: read_file(profile.path, again=True)))
 
 
 def _is(known: Applicable | None, candidate: Candidate) -> bool:

@@ -23,3 +23,6 @@ class Dropped:
     """The class has no specification, which is no reason to stop."""
 
     reason: str
+
+
+NOTHING_OFFERED = Dropped("extensions.gpus leaves out every GPU")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from gpu_device_plugin.cdi.draft import VOID, Draft, Dropped
+from gpu_device_plugin.cdi.draft import NOTHING_OFFERED, VOID, Draft, Dropped
 from gpu_device_plugin.cdi.driver import driver_edits, find_driver
 from gpu_device_plugin.cdi.edits import device_nodes, with_gids
 from gpu_device_plugin.cdi.gpu import CONTROL_NODES, gpu_annotations, gpu_edits, gpu_node
@@ -18,7 +18,7 @@ from gpu_device_plugin.cdi.options import Naming
 from gpu_device_plugin.cdi.scan import Scan
 from gpu_device_plugin.errors import ConfigError, HardwareError, UserError
 from gpu_device_plugin.hardware.mig_minors import MigMinors
-from gpu_device_plugin.hardware.model import Gpu
+from gpu_device_plugin.hardware.model import Gpu, UnreadableGpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,20 @@ class _Candidate:
 def nvml_draft(scan: Scan) -> Draft | Dropped:
     """Whole GPUs that are not in MIG mode, and all MIG devices, whatever the MIG strategy.
 
+    Those that the options leave out are not looked at.
+
     A device that cannot be described is left out and reported; the others are kept.
 
     Raises:
         HardwareError, ConfigError: there is no device, none can be described, the driver's files
             are not below the driver root, or it does not list its MIG capabilities.
     """
-    minors = read_minors(scan) if any(scan.inventory.mig_pairs()) else MigMinors()
+    if scan.leaves_out_all:
+        return NOTHING_OFFERED
+    minors = read_minors(scan) if any(_mig_slots(scan)) else MigMinors()
     candidates = list(_candidates(scan, minors))
     if not candidates:
-        reasons = "; ".join(f"GPU {u.index}: {u.reason}" for u in scan.inventory.unreadable)
+        reasons = "; ".join(f"GPU {u.index}: {u.reason}" for u in _unreadable(scan))
         raise HardwareError("the CDI class gpu has no device: no GPU and no MIG device", reasons)
     common = common_edits(scan)
     devices: dict[str, Device] = {}
@@ -80,9 +84,11 @@ def common_edits(scan: Scan) -> ContainerEdits:
 
 
 def _candidates(scan: Scan, minors: MigMinors) -> Iterator[_Candidate]:
-    for unreadable in scan.inventory.unreadable:
+    for unreadable in _unreadable(scan):
         scan.notes.problem(f"GPU {unreadable.index} is left out: {unreadable.reason}")
     for gpu in scan.inventory.gpus:
+        if scan.leaves_out(gpu.index):
+            continue
         if gpu.mig_problem:
             scan.notes.problem(f"{_title(gpu)}: its MIG state is unknown: {gpu.mig_problem}")
         if not gpu.mig_enabled or scan.options.whole_mig_gpus:
@@ -94,6 +100,8 @@ def _candidates(scan: Scan, minors: MigMinors) -> Iterator[_Candidate]:
                 annotations=gpu_annotations(scan, gpu),
             )
         for mig in gpu.mig_devices:
+            if scan.leaves_out(f"{gpu.index}:{mig.slot}"):
+                continue
             yield _Candidate(
                 name=_name(scan, f"{gpu.index}:{mig.slot}", mig.uuid),
                 title=f"MIG device {gpu.index}:{mig.slot} ({mig.uuid})",
@@ -101,6 +109,15 @@ def _candidates(scan: Scan, minors: MigMinors) -> Iterator[_Candidate]:
                 edits=partial(mig_edits, scan, gpu, mig, minors),
                 annotations={},
             )
+
+
+def _unreadable(scan: Scan) -> Iterator[UnreadableGpu]:
+    return (gpu for gpu in scan.inventory.unreadable if not scan.leaves_out(gpu.index))
+
+
+def _mig_slots(scan: Scan) -> Iterator[str]:
+    slots = (f"{gpu.index}:{mig.slot}" for gpu, mig in scan.inventory.mig_pairs())
+    return (slot for slot in slots if not scan.leaves_out(slot))
 
 
 def _device(scan: Scan, candidate: _Candidate, others: dict[str, Device]) -> Device | None:

@@ -67,6 +67,9 @@ class CdiOptions:
     whole_mig_gpus: bool = False
     """Describe a GPU in MIG mode as a whole, too. The original does not, though with the MIG
     strategy ``none`` its plugin hands such GPUs out."""
+    left_out: frozenset[str] = frozenset()
+    """``extensions.gpus``: indices of GPUs (``3``) and MIG devices (``3:1``) that are treated as if
+    the node did not have them."""
     tegra: bool = False
     """The discovery strategy is ``tegra``: CSV files are looked for below the driver root."""
     platform: Platform | None = None

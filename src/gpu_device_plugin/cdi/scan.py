@@ -52,6 +52,16 @@ class Scan:
             notes=notes,
         )
 
+    def leaves_out(self, index: object) -> bool:
+        """Whether the GPU (``3``) or MIG device (``3:1``) is not to be described."""
+        return str(index) in self.options.left_out
+
+    @property
+    def leaves_out_all(self) -> bool:
+        """Whether there are GPUs, none of which is to be described."""
+        found = list(self.inventory.indices())
+        return bool(found) and all(map(self.leaves_out, found))
+
     def flag(self, name: str) -> bool:
         """Whether a feature flag is set."""
         return name in self.options.feature_flags

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from gpu_device_plugin.cdi.draft import VOID, Draft, Dropped
+from gpu_device_plugin.cdi.draft import NOTHING_OFFERED, VOID, Draft, Dropped
 from gpu_device_plugin.cdi.edits import device_nodes, find, mounts, with_gids
 from gpu_device_plugin.cdi.gpu import CONTROL_NODES, gpu_edits
 from gpu_device_plugin.cdi.links import as_links, ldcache_folders, library_links
@@ -43,10 +43,12 @@ def tegra_draft(scan: Scan) -> Draft | Dropped:
     Raises:
         ConfigError: devices are to be named by UUID, and there is none.
     """
+    pair = _gpu_pair(scan)
+    if scan.leaves_out_all or (pair is None and scan.leaves_out(0)):
+        return NOTHING_OFFERED
     entries = read_entries(scan)
     release = _release_mount(scan)
     common = with_gids(scan, _common_edits(scan, entries, release))
-    pair = _gpu_pair(scan)
     devices = _two_devices(scan, entries, *pair) if pair else [_one_device(scan, entries, release)]
     kept = tuple(device for device in devices if device.edits != ContainerEdits())
     for device in devices:
@@ -78,8 +80,9 @@ def _two_devices(scan: Scan, entries: list[Entry], integrated: Gpu, discrete: Gp
     )
     integrated_edits = ContainerEdits(device_nodes=device_nodes(scan.dev, own, scan.notes))
     return [
-        Device(_name(scan, integrated), with_gids(scan, integrated_edits)),
-        Device(_name(scan, discrete), with_gids(scan, discrete_edits)),
+        Device(_name(scan, gpu), with_gids(scan, edits))
+        for gpu, edits in ((integrated, integrated_edits), (discrete, discrete_edits))
+        if not scan.leaves_out(gpu.index)
     ]
 
 

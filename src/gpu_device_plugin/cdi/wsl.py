@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_device_plugin.cdi.draft import VOID, Draft, Dropped
+from gpu_device_plugin.cdi.draft import NOTHING_OFFERED, VOID, Draft, Dropped
 from gpu_device_plugin.cdi.edits import STANDARD_OPTIONS, device_nodes, find, with_gids
 from gpu_device_plugin.cdi.links import as_links, ldcache_folders
 from gpu_device_plugin.cdi.locate import search
@@ -37,6 +37,8 @@ def wsl_draft(scan: Scan) -> Draft | Dropped:
     Raises:
         HardwareError: there is no Windows driver.
     """
+    if scan.leaves_out_all:
+        return NOTHING_OFFERED
     stores = [path for path in scan.system.driver_stores() if path.startswith("/")]
     if not stores:
         raise HardwareError("no driver store of Windows is known")

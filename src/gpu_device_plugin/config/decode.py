@@ -17,7 +17,7 @@ from gpu_device_plugin.config.diagnostics import (
     at_once,
     single_errors,
 )
-from gpu_device_plugin.config.document import Node, parse_document
+from gpu_device_plugin.config.document import Document, Node, parse_document
 from gpu_device_plugin.config.hints import hint_for
 from gpu_device_plugin.config.keys import SCHEMA
 from gpu_device_plugin.config.readers import mapping, read_leaf, sequence
@@ -55,7 +55,17 @@ def decode(
     Raises:
         ConfigError: the contents are not YAML, or what `report` raises.
     """
-    document = parse_document(data, file)
+    return decode_document(parse_document(data, file), file, report, most_warnings)
+
+
+def decode_document(
+    document: Document, file: str, report: Report = at_once, most_warnings: int = MOST_WARNINGS
+) -> Decoded:
+    """Takes in a configuration that was read already; else as `decode`.
+
+    Raises:
+        ConfigError: what `report` raises.
+    """
     decoder = _Decoder(report, most_warnings)
     values: dict[str, Any] = {}
     if document.root.value is not None:

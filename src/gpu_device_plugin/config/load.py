@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpu_device_plugin.config.customise import disable_customisation
 from gpu_device_plugin.config.diagnostics import ConfigWarning, Place, Report, at_once
+from gpu_device_plugin.config.files import open_again
 from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.config.keys import SCHEMA
 from gpu_device_plugin.config.model import Config, DeviceListStrategy, PluginFlags
@@ -17,6 +18,7 @@ from gpu_device_plugin.errors import ConfigError
 
 if TYPE_CHECKING:
     from gpu_device_plugin.config.decode import Decoded
+    from gpu_device_plugin.config.document import Document
 
 LARGEST = 2 * 1024 * 1024
 """Bytes of a file that are read: twice what a ConfigMap can hold."""
@@ -42,11 +44,19 @@ class Loaded:
         return self.origins.get(path) or self.places.get(folded(path))
 
 
-def read_file(path: str) -> bytes:
-    """The contents of a configuration file; raises ConfigError if they cannot be had."""
+def read_file(path: str, *, again: bool = False) -> bytes:
+    """The contents of a configuration file.
+
+    Args:
+        path: of the file.
+        again: whether it is read again when it may have changed, so that a pipe will not do.
+
+    Raises:
+        ConfigError: they cannot be had.
+    """
     place = Place(path)
     try:
-        with open(path, "rb") as stream:
+        with open_again(path) if again else open(path, "rb") as stream:
             data = stream.read(LARGEST + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -57,7 +67,10 @@ def read_file(path: str) -> bytes:
 
 
 def load(
-    parsed: Parsed, read: Callable[[str], bytes] = read_file, report: Report = at_once
+    parsed: Parsed,
+    read: Callable[[str], bytes] = read_file,
+    report: Report = at_once,
+    document: Callable[[], Document] | None = None,
 ) -> Loaded:
     """Reads the file, if there is one, and puts flags, variables and defaults to it.
 
@@ -68,12 +81,15 @@ def load(
         read: gives the contents of the file of that path.
         report: is told of every value in the file that is wrong. If it returns, the configuration
             is made of all the others.
+        document: gives what is in the file, where it is not read for this alone.
 
     Raises:
         ConfigError: the file cannot be read or has something wrong in it.
     """
     file = parsed.text("config-file")
-    decoded = _decode(_read(read, file, parsed), file, report) if file else None
+    decoded = None
+    if file:
+        decoded = _decode(document or (lambda: _document(read, file, parsed)), file, report)
     values: dict[str, Any] = decoded.values if decoded else {}
     origins: dict[str, Place] = {}
     flags = _section(values, "flags")
@@ -97,22 +113,25 @@ def load(
     return Loaded(config, tuple(warnings), origins, places, file)
 
 
-def _read(read: Callable[[str], bytes], file: str, parsed: Parsed) -> bytes:
+def _document(read: Callable[[str], bytes], file: str, parsed: Parsed) -> Document:
+    from gpu_device_plugin.config.document import parse_document  # noqa: PLC0415 - as for decode
+
     try:
-        return read(file)
+        data = read(file)
     except ConfigError as error:
         hints = (error.hint, f"set by {parsed.origins['config-file']}")
         raise ConfigError(error.message, "; ".join(filter(None, hints))) from None
+    return parse_document(data, file)
 
 
-def _decode(data: bytes, file: str, report: Report) -> Decoded:
+def _decode(document: Callable[[], Document], file: str, report: Report) -> Decoded:
     from gpu_device_plugin.config.decode import (  # noqa: PLC0415 - needless without a file
         MOST_WARNINGS,
-        decode,
+        decode_document,
     )
 
     most = MOST_WARNINGS if report is at_once else MOST_FINDINGS
-    return decode(data, file, report, most)
+    return decode_document(document(), file, report, most)
 
 
 def _section(values: dict[str, Any], field: str) -> dict[str, Any]:

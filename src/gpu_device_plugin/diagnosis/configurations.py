@@ -99,7 +99,7 @@ def check(source: Source, parsed: Parsed) -> Checked:
             raise _TooManyError
 
     try:
-        loaded = load(parsed, lambda _: source.data, note)
+        loaded = load(parsed, report=note, document=source.document)
     except _TooManyError:
         return Checked((*_errors(source, errors), _more_errors(source)))
     except ConfigError as error:

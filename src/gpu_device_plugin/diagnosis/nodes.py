@@ -81,7 +81,7 @@ def check_on(source: Source, nodes: Sequence[Node]) -> Iterator[Finding]:
         return
     parsed = parse(Program.DEVICE_PLUGIN, [f"--config-file={source.file}"], SOMEWHERE)
     try:
-        loaded = load(parsed, lambda _: source.data)
+        loaded = load(parsed, document=source.document)
     except ConfigError:
         return
     for node in nodes:

@@ -12,6 +12,7 @@ from gpu_device_plugin.diagnosis.causes import Cause, cause
 from gpu_device_plugin.hardware.model import Gpu, Inventory, MigDevice, Platform
 from gpu_device_plugin.resources.defaults import GPU_RESOURCE
 from gpu_device_plugin.resources.model import Device, Plan, Resource
+from gpu_device_plugin.resources.plan import mig_problem_of
 from gpu_device_plugin.resources.selection import (
     TEGRA_NAME,
     Identity,
@@ -108,8 +109,9 @@ class _Devices:
         if device_id in self._offered:
             base, why = self._base(model, patterns, "resources.gpus")
             return self._share(what, device_id, model, base, why)
-        if gpu is not None and gpu.mig_problem and self._strategy != MigStrategy.NONE:
-            reason = _fact(f"its MIG state is unknown: {gpu.mig_problem}")
+        problem = "" if gpu is None else mig_problem_of(gpu, self._strategy)
+        if problem:
+            reason = _fact(f"its MIG state is unknown: {problem}")
             return Offered(what, device_id, model, causes=(reason,))
         identity = self._names.get(device_id) or Identity.of_tegra(self._inventory)
         return Offered(what, device_id, model, causes=tuple(self._left_out(identity)))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from gpu_device_plugin.config.document import Node, parse_document
+from gpu_device_plugin.config.document import Node
 from gpu_device_plugin.config.keys import SCHEMA
 from gpu_device_plugin.config.schema import walk
+from gpu_device_plugin.diagnosis.sources import Source
 from gpu_device_plugin.errors import ConfigError
 
 
@@ -37,11 +38,11 @@ _MANIFEST = re.compile(r"^(?:- )?[ ]*[\"']?(apiVersion|kind)[\"']?[ \t]*:", re.M
 _TEMPLATE = re.compile(r"\{\{-?\s*[.$\w\"(/]")
 
 
-def recognise(data: bytes, file: str) -> Kind:
+def recognise(source: Source) -> Kind:
     """What a file is; one that cannot be read as YAML, by what it looks like."""
-    text = data.decode("utf-8", "replace")
+    text = source.data.decode("utf-8", "replace")
     try:
-        root = parse_document(data, file).root
+        root = source.document().root
     except ConfigError:
         if _TEMPLATE.search(text):
             return Kind.TEMPLATE

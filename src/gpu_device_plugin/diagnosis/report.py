@@ -10,7 +10,7 @@ from gpu_device_plugin.console.screen import Colours
 from gpu_device_plugin.diagnosis.findings import Finding, Severity
 from gpu_device_plugin.diagnosis.validate import Result
 
-FORMATS = ("text", "json", "yaml", "github")
+FORMATS = ("table", "json", "yaml", "github")
 
 
 def render(result: Result, form: str, colours: Colours, *, strict: bool) -> str:

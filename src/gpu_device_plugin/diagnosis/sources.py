@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from gpu_device_plugin.config.diagnostics import Place
-from gpu_device_plugin.config.document import Node
+from gpu_device_plugin.config.document import Document, Node, parse_document
 from gpu_device_plugin.diagnosis.findings import Finding, Severity
 from gpu_device_plugin.errors import ConfigError, UserError
 
@@ -24,6 +24,25 @@ class Source:
     """Whether each further line of it is one of the file; else all stand at the first."""
     last_line: int = 0
     """That of the file; 0 if it is not known."""
+    _read: list[Document | ConfigError] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
+
+    def document(self) -> Document:
+        """The YAML in it, which is read once, whoever asks.
+
+        Raises:
+            ConfigError: as `parse_document` does.
+        """
+        if not self._read:
+            try:
+                self._read.append(parse_document(self.data, self.file))
+            except ConfigError as error:
+                self._read.append(error)
+        (found,) = self._read
+        if isinstance(found, ConfigError):
+            raise found
+        return found
 
     def place(self, place: Place) -> Place:
         """The place in the file of a place in the configuration."""

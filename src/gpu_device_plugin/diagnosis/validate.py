@@ -79,17 +79,18 @@ class _Validation:
         """Takes in a file, by what it is."""
         self.files += 1
         self.order.append(text.file)
-        kind = recognise(text.data, text.file)
+        source = Source(text.file, text.data)
+        kind = recognise(source)
         if kind is Kind.UNKNOWN and text.is_named:
             kind = Kind.CONFIGURATION
         match kind:
             case Kind.MANIFESTS:
                 self._add_manifests(text)
             case Kind.CONFIGURATION:
-                self.sources.append(Source(text.file, text.data))
+                self.sources.append(source)
             case Kind.VALUES:
                 self._note(text, "values of a chart: only the configurations in them are checked")
-                self.sources += sources_of_values(text.data, text.file)
+                self.sources += sources_of_values(source)
             case Kind.TEMPLATE:
                 self._note(text, "not checked: a template has to be rendered first")
             case Kind.UNKNOWN:

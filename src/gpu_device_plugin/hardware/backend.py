@@ -54,18 +54,17 @@ class Backend(Protocol):
 
 
 class NvmlBackend:
-    """A discrete-GPU system with NVIDIA's driver, or WSL."""
+    """A discrete-GPU system with NVIDIA's driver, or WSL.
 
-    def __init__(
-        self,
-        driver_root: str,
-        platform: Platform = Platform.NVML,
-        detected: Platform | None = None,
-    ) -> None:
+    Args:
+        driver_root: the driver root as this process sees it.
+        detected: what the node looks like.
+    """
+
+    def __init__(self, driver_root: str, detected: Platform | None = None) -> None:
         from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
 
         self.name = "nvml"
-        self.platform = platform
         self.detected = detected
         self._library = NvmlLibrary(driver_root)
 
@@ -74,7 +73,7 @@ class NvmlBackend:
         from gpu_device_plugin.hardware.nvml.read import read_inventory  # noqa: PLC0415 - 3 MB
 
         with self._library.session():
-            return read_inventory(self.platform, detected=self.detected)
+            return read_inventory(Platform.through_nvml(self.detected), detected=self.detected)
 
     def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:
         """Reads the links through NVML."""
@@ -85,7 +84,7 @@ class NvmlBackend:
 
     async def health_events(self, inventory: Inventory) -> AsyncGenerator[HealthEvent, None]:
         """Watches an NVML event set in a thread; WSL has none."""
-        if self.platform is Platform.WSL:
+        if self.detected is Platform.WSL:
             return
         from gpu_device_plugin.hardware.nvml.health import NvmlMonitor  # noqa: PLC0415 - 3 MB
 
@@ -144,16 +143,29 @@ STOP_SECONDS = 1.5
 
 
 class TegraBackend:
-    """An integrated GPU: one device that always is there and cannot be watched."""
+    """An integrated GPU: one device that always is there and cannot be watched.
+
+    Args:
+        driver_root: the driver root as this process sees it.
+        detected: what the node looks like.
+        needs_nvml: whether an NVML that is there has to work, as MIG profiles are asked for.
+    """
 
     name = "tegra"
 
-    def __init__(self, driver_root: str, detected: Platform | None = None) -> None:
+    def __init__(
+        self, driver_root: str, detected: Platform | None = None, *, needs_nvml: bool = False
+    ) -> None:
         self._driver_root = driver_root
         self._detected = detected
+        self._needs_nvml = needs_nvml
 
     def read(self) -> Inventory:
-        """What NVML tells, where there is one: the device itself needs no reading."""
+        """What NVML tells, where there is one: the device itself needs no reading.
+
+        Raises:
+            InitError: NVML is there and needed, but cannot be used.
+        """
         from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
         from gpu_device_plugin.hardware.nvml.read import read_inventory  # noqa: PLC0415 - 3 MB
 
@@ -162,6 +174,8 @@ class TegraBackend:
             with library.session():
                 return read_inventory(Platform.TEGRA, detected=self._detected)
         except InitError:
+            if self._needs_nvml and library.is_loadable():
+                raise
             return Inventory(platform=Platform.TEGRA, detected=self._detected)
 
     def read_links(self, inventory: Inventory, stopped: Callable[[], bool]) -> Links:  # noqa: ARG002 - there are none

@@ -98,12 +98,7 @@ def describe(backend: Backend, driver_root: str) -> Backend:
         driver_root: the driver root as this process sees it.
     """
     if isinstance(backend, NvmlBackend):
-        source = NvmlSource(
-            backend.platform,
-            driver_root=driver_root,
-            detected=backend.detected,
-            needs_identity=True,
-        )
+        source = NvmlSource(backend.detected, driver_root=driver_root, needs_identity=True)
         return DescribingBackend(backend, source)
     if isinstance(backend, TegraBackend):
         return DescribingBackend(backend, CudaSource(), reads_apart=True)

@@ -15,12 +15,15 @@ FILE = "the NVIDIA Container Toolkit, or set flags.deviceDiscoveryStrategy in th
 """What may help where nothing was detected, with and without flags for it."""
 
 
-def discover(strategy: str, driver_root: str, *, advice: str = FLAGS) -> Backend:
+def discover(
+    strategy: str, driver_root: str, *, tegra_needs_nvml: bool = False, advice: str = FLAGS
+) -> Backend:
     """The backend for a device discovery strategy.
 
     Args:
         strategy: ``auto`` (or empty), ``nvml`` or ``tegra``.
         driver_root: the driver root as this process sees it.
+        tegra_needs_nvml: see `TegraBackend`.
         advice: what to check where nothing is detected, for the log.
     """
     from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
@@ -30,7 +33,7 @@ def discover(strategy: str, driver_root: str, *, advice: str = FLAGS) -> Backend
     platform = probes.platform
     is_auto = strategy in {"", "auto"}
     if strategy == "tegra" or (is_auto and platform is Platform.TEGRA):
-        return TegraBackend(driver_root, platform)
+        return TegraBackend(driver_root, platform, needs_nvml=tegra_needs_nvml)
     if is_auto and platform is Platform.UNKNOWN:
         log.warning(
             "no GPU platform was detected below %s (%s); trying NVML all the same. "
@@ -39,5 +42,4 @@ def discover(strategy: str, driver_root: str, *, advice: str = FLAGS) -> Backend
             probes.describe(),
             advice,
         )
-    wsl = platform is Platform.WSL
-    return NvmlBackend(driver_root, Platform.WSL if wsl else Platform.NVML, platform)
+    return NvmlBackend(driver_root, platform)

@@ -20,6 +20,11 @@ class Platform(StrEnum):
     VFIO = "vfio"
     UNKNOWN = "unknown"
 
+    @staticmethod
+    def through_nvml(detected: Platform | None) -> Platform:
+        """What a node is taken for that is read through NVML, by what it looks like."""
+        return Platform.WSL if detected is Platform.WSL else Platform.NVML
+
 
 @dataclass(frozen=True, slots=True)
 class MigAttributes:
@@ -102,7 +107,9 @@ class Gpu:
     mig_profiles: tuple[str, ...] = ()
     """Profiles that the GPU can be cut into, in NVML's order."""
     mig_problem: str = ""
-    """Why the MIG state could not be read; empty if it could."""
+    """Why the mode or the MIG devices could not be read; empty if they could."""
+    mig_profiles_problem: str = ""
+    """Why the profiles could not be read; empty if they could."""
     lost: str = ""
     """Why it cannot be read any more, though it could before; empty if it can."""
 
@@ -170,6 +177,11 @@ class Inventory:
             gpus=tuple(sorted((*self.gpus, *lost), key=lambda gpu: gpu.index)),
             unreadable=tuple(gone for gone in self.unreadable if gone.index not in kept),
         )
+
+    def indices(self) -> Iterator[int]:
+        """The indices of all GPUs, of those that cannot be read, too."""
+        yield from (gpu.index for gpu in self.gpus)
+        yield from (gpu.index for gpu in self.unreadable)
 
     def mig_pairs(self) -> Iterator[tuple[Gpu, MigDevice]]:
         """Every MIG device with its GPU, by GPU index, then slot."""

@@ -69,10 +69,9 @@ class NvmlSource:
     """A node with NVIDIA's driver, or WSL.
 
     Args:
-        platform: what the node is taken for.
+        detected: what the node looks like.
         sysfs: where the kernel tells of PCI devices.
         driver_root: the driver root as this process sees it.
-        detected: what the node looks like.
         needs_identity: whether devices are handed out by the same reading, too; see
             `read_inventory`.
     """
@@ -81,16 +80,14 @@ class NvmlSource:
 
     def __init__(
         self,
-        platform: Platform = Platform.NVML,
+        detected: Platform | None = None,
         sysfs: str = "/sys",
         driver_root: str = "",
         *,
-        detected: Platform | None = None,
         needs_identity: bool = False,
     ) -> None:
         from gpu_device_plugin.hardware.nvml.library import NvmlLibrary  # noqa: PLC0415 - 3 MB
 
-        self._platform = platform
         self._detected = detected
         self._needs_identity = needs_identity
         self._sysfs = sysfs
@@ -103,7 +100,7 @@ class NvmlSource:
 
         with self._library.session():
             inventory = read_inventory(
-                self._platform,
+                Platform.through_nvml(self._detected),
                 detected=self._detected,
                 needs_identity=self._needs_identity,
             )

@@ -28,6 +28,7 @@ from gpu_device_plugin.imex import ImexChannel
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings
 from gpu_device_plugin.resources.model import Plan, Resource
+from gpu_device_plugin.resources.selection import left_out
 
 log = logging.getLogger(__name__)
 
@@ -127,6 +128,7 @@ def cdi_options(
         feature_flags=frozenset(settings.feature_flags),
         disabled_hooks=frozenset(settings.disabled_hooks),
         whole_mig_gpus=flags.mig_strategy == MigStrategy.NONE,
+        left_out=left_out(config, inventory),
         tegra=inventory.platform is Platform.TEGRA,
         # As in the original a discovery strategy decides over devices only, not over this.
         platform=inventory.detected,

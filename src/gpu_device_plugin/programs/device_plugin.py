@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpu_device_plugin import __version__
 from gpu_device_plugin.config.grammar import Parsed
-from gpu_device_plugin.config.model import Config
+from gpu_device_plugin.config.model import Config, MigStrategy
 from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.errors import ConfigError
@@ -88,9 +88,12 @@ def open_backend(parsed: Parsed, config: Config) -> Backend:
         from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend  # noqa: PLC0415 - seldom
 
         return SimulatedBackend.from_profile(profile)
+    flags = config.flags
     return discover(
-        config.flags.device_discovery_strategy or "",
-        config.flags.plugin.container_driver_root or "/",
+        flags.device_discovery_strategy or "",
+        flags.plugin.container_driver_root or "/",
+        # As in v0.19.3 (internal/rm/rm.go), whatever MIG has to do with a Tegra.
+        tegra_needs_nvml=flags.mig_strategy == MigStrategy.MIXED and bool(flags.fail_on_init_error),
     )
 
 

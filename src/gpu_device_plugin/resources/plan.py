@@ -83,12 +83,22 @@ def _ineffective_selection(selected: Inventory, inventory: Inventory) -> Iterato
 def _usable(config: Config, inventory: Inventory, warnings: list[str]) -> Iterator[Gpu]:
     """GPUs whose MIG state is known where the strategy depends on it."""
     for gpu in inventory.gpus:
-        if gpu.mig_problem and config.flags.mig_strategy != MigStrategy.NONE:
-            warnings.append(
-                f"GPU {gpu.index} is left out, its MIG state is unknown: {gpu.mig_problem}"
-            )
+        problem = mig_problem_of(gpu, config.flags.mig_strategy)
+        if problem:
+            warnings.append(f"GPU {gpu.index} is left out, its MIG state is unknown: {problem}")
         else:
             yield gpu
+
+
+def mig_problem_of(gpu: Gpu, strategy: str | None) -> str:
+    """What is not known of a GPU though a MIG strategy asks for it; empty if nothing is missing.
+
+    Only ``mixed`` asks what a GPU can be cut into, as its resources follow from that.
+    """
+    if strategy == MigStrategy.NONE:
+        return ""
+    possible = gpu.mig_profiles_problem if strategy == MigStrategy.MIXED else ""
+    return gpu.mig_problem or possible
 
 
 def _tegra_devices(config: Config, inventory: Inventory) -> DeviceMap:

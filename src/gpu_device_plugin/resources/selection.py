@@ -97,6 +97,27 @@ def select_gpus(config: Config, inventory: Inventory) -> Inventory:
     )
 
 
+def left_out(config: Config, inventory: Inventory) -> frozenset[str]:
+    """The indices (``3``, ``3:1``) of all GPUs and MIG devices that are not to be offered.
+
+    Where one device stands for all GPUs these are all of them, or none.
+    """
+    known = _indices(inventory)
+    if inventory.platform is Platform.TEGRA:
+        identity = Identity.of_tegra(inventory)
+        is_offered = is_selected(config.extensions.gpus, identity)
+        return frozenset() if is_offered else known | {"0"}
+    selected = select_gpus(config, inventory)
+    if inventory.platform is Platform.WSL and selected.gpus:
+        return frozenset()
+    return known - _indices(selected)
+
+
+def _indices(inventory: Inventory) -> frozenset[str]:
+    whole = map(str, inventory.indices())
+    return frozenset((*whole, *(f"{gpu.index}:{mig.slot}" for gpu, mig in inventory.mig_pairs())))
+
+
 def is_selected(selection: GpuSelection, identity: Identity) -> bool:
     """Whether the device is to be offered."""
     included = selection.include is None or identity.is_among(selection.include)

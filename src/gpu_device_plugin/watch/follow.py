@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from gpu_device_plugin.config.files import problem_at
 from gpu_device_plugin.errors import ConfigError, UserError
 from gpu_device_plugin.telemetry import Listener, Outcome, ProfileApplied, nobody
 from gpu_device_plugin.watch.links import is_usable, leads_to, replace_link, seen_from
@@ -202,8 +203,9 @@ class ProfileFollower:
             if self._contents is None:
                 log.info("%s leads to %s already", link, profile.path)
             return
-        if not is_usable(profile.path):
-            raise ProfileError(f"the configuration {profile.path} is not a file that can be read")
+        problem = problem_at(profile.path)
+        if problem:
+            raise ProfileError(f"the configuration {profile.path} cannot be read: {problem}")
         if not is_usable(seen_from(link, profile.path)):
             raise ProfileError(
                 f"the link {link} would not lead to {profile.path}, as a relative path counts from "

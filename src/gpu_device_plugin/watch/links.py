@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
+
+from gpu_device_plugin.config.files import problem_at
 
 
 def leads_to(link: str, target: str) -> bool:
@@ -23,12 +24,8 @@ def seen_from(link: str, target: str) -> str:
 
 
 def is_usable(link: str) -> bool:
-    """Whether a path, followed to its end, is there to be read, without waiting for anybody."""
-    try:
-        mode = os.stat(link).st_mode
-    except (OSError, ValueError):
-        return False
-    return stat.S_ISREG(mode) or stat.S_ISCHR(mode)
+    """Whether a path, followed to its end, is there to be read."""
+    return not problem_at(link)
 
 
 def _text(link: str) -> str:

@@ -6,11 +6,11 @@ Rules and their order are those of k8s-device-plugin v0.19.3 (cmd/config-manager
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gpu_device_plugin.config.files import open_again
 from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.errors import ConfigError, UsageError
 
@@ -139,21 +139,12 @@ class ProfileRules:
 
 
 def read_contents(path: str) -> bytes | None:
-    """The contents of a configuration, by which a change is told; None if it cannot be read.
-
-    A pipe, at which the reader would wait for somebody to write, cannot.
-    """
+    """The contents of a configuration, by which a change is told; None if it cannot be read."""
     try:
-        with open(path, "rb", opener=_open_at_once) as file:
-            if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
-                return None
+        with open_again(path) as file:
             return file.read(LARGEST)
     except OSError:
         return None
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _list(names: Sequence[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gpu_device_plugin.config.grammar import parse
 from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.config.validate import validate_plugin
@@ -16,8 +18,9 @@ def check_profile(path: str) -> None:
     Raises:
         ConfigError: with the same line as the plugin would give.
     """
-    from gpu_device_plugin.config.load import load  # noqa: PLC0415 - only if it is asked for
+    # Only if it is asked for.
+    from gpu_device_plugin.config.load import load, read_file  # noqa: PLC0415
 
     parsed = parse(Program.DEVICE_PLUGIN, [f"--config-file={path}"], SOMEWHERE)
-    loaded = load(parsed)
+    loaded = load(parsed, partial(read_file, again=True))
     validate_plugin(loaded.config, lambda: True, loaded.origins)

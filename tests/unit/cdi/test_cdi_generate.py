@@ -639,6 +639,13 @@ def test_wsl_without_its_device(node: Node) -> None:
     assert node.run().classes[0].reason == "/driver-root/dev/dxg is missing"
 
 
+def test_wsl_of_which_every_gpu_is_left_out(node: Node) -> None:
+    node.add_gpu(0)
+    node.set(platform=Platform.WSL, left_out=frozenset({"0"}))
+
+    assert node.run().classes[0].reason == "extensions.gpus leaves out every GPU"
+
+
 def test_this_machine_is_described_without_a_prefix() -> None:
     assert System.current().prefix == ""
     assert System.current().kernel_release

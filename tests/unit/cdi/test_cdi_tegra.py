@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpu_device_plugin.cdi.draft import NOTHING_OFFERED
 from gpu_device_plugin.cdi.generate import GeneratedSpecs, generate
 from gpu_device_plugin.cdi.model import Spec
 from gpu_device_plugin.cdi.options import CdiOptions, Naming
@@ -152,6 +153,27 @@ def test_an_integrated_gpu_without_pci_address(board: Board) -> None:
     board.inventory = replace(board.inventory, gpus=(ORIN, RTX))
 
     assert list(board.nodes()) == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("left_out", "names"), [({"0"}, ["1"]), ({"1"}, ["0"]), (set(), ["0", "1"])]
+)
+def test_either_of_two_gpus_may_be_left_out(
+    board: Board, left_out: set[str], names: list[str]
+) -> None:
+    board.inventory = replace(board.inventory, gpus=(THOR, RTX))
+    board.options = replace(board.options, left_out=frozenset(left_out))
+
+    assert list(board.nodes()) == names
+
+
+@pytest.mark.parametrize("gpus", [(), (ORIN,), (THOR, RTX)])
+def test_without_any_gpu_there_is_no_specification(board: Board, gpus: tuple[Gpu, ...]) -> None:
+    board.inventory = replace(board.inventory, gpus=gpus)
+    board.options = replace(board.options, naming=Naming.UUID, left_out=frozenset({"0", "1"}))
+
+    (result,) = board.run().classes
+    assert (result.spec, result.reason) == (None, NOTHING_OFFERED.reason)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ import io
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,8 +19,10 @@ from gpu_device_plugin.console.screen import ANSI, PLAIN
 from gpu_device_plugin.diagnosis import files
 from gpu_device_plugin.diagnosis.files import Text, read_texts
 from gpu_device_plugin.diagnosis.findings import Finding, Severity
+from gpu_device_plugin.diagnosis.nodes import check_on, read_nodes
 from gpu_device_plugin.diagnosis.recognise import Kind, recognise, speaks_of_configuration
 from gpu_device_plugin.diagnosis.report import github_line, render, summary
+from gpu_device_plugin.diagnosis.sources import Source
 from gpu_device_plugin.diagnosis.validate import validate
 
 BAD = "flags: {migStrategy: mxied}\n"
@@ -149,7 +153,34 @@ def test_a_file_that_is_too_large_is_an_error(
     ],
 )
 def test_what_files_are(text: str, kind: Kind) -> None:
-    assert recognise(text.encode(), "f") is kind
+    assert recognise(Source("f", text.encode())) is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "findings"),
+    [
+        ("flags: {migStrategy: mixed}\n", 0),
+        ("flags: {\n", 1),
+        ("devicePlugin: {}\nconfig: {map: {a: 'flags: {}'}}\n", 1),
+    ],
+)
+def test_a_text_is_parsed_once_for_all_programs_and_nodes(
+    text: str, findings: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = list[bytes]()
+
+    def parse(data: bytes, **how: Any) -> Iterator[Any]:
+        parsed.append(data)
+        return genuine(data, **how)
+
+    nodes = read_nodes(["t4x4", "dgx-a100"])
+    genuine = yaml.parse
+    monkeypatch.setattr(yaml, "parse", parse)
+
+    result = validate([Text("f.yaml", text.encode())], fits=lambda s: check_on(s, nodes))
+
+    assert len(result.findings) == findings
+    assert len(parsed) == len(set(parsed)) > 0
 
 
 def test_what_is_named_is_a_configuration_whatever_it_looks_like(tmp_path: Path) -> None:
@@ -236,7 +267,7 @@ def test_summaries(texts: tuple[str, ...], words: str) -> None:
 @pytest.mark.parametrize("text", [" " * 2**20 + "x", "- " * 2**19, "-" * 2**20, "\t" * 2**20])
 def test_long_rows_of_blanks_and_dashes_take_no_time(text: str) -> None:
     """With the square of their length, each of them would take the better part of an hour."""
-    assert recognise(text.encode(), "a.yaml") is Kind.UNKNOWN
+    assert recognise(Source("a.yaml", text.encode())) is Kind.UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from support import nvmlsim
 
 from gpu_device_plugin.hardware.backend import NvmlBackend
 from gpu_device_plugin.hardware.model import Inventory, Links
-from gpu_device_plugin.hardware.nvml import library
+from gpu_device_plugin.hardware.nvml import library, read
 from gpu_device_plugin.hardware.simulated.backend import SimulatedBackend
 
 
@@ -69,6 +69,20 @@ def nvml_node(
         monkeypatch.setenv("NVMLSIM_PROFILE", str(node.profile))
         monkeypatch.setenv("NVMLSIM_EVENTS", str(events))
         return node
+
+    return make
+
+
+@pytest.fixture
+def node(nvml_node, monkeypatch):
+    """A node whose sysfs and procfs tell the same as the simulated inventory."""
+
+    def make(profile: str, *extra: str):
+        made = nvml_node(profile, *extra)
+        numa = {gpu.pci_bus_id: gpu.numa_node for gpu in made.truth.gpus}
+        monkeypatch.setattr(read, "read_numa_node", lambda bus_id, _: numa.get(bus_id))
+        monkeypatch.setattr(read, "read_mig_minors", lambda: nvmlsim.minors_of(made.truth))
+        return made
 
     return make
 

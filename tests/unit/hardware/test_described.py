@@ -112,7 +112,7 @@ def test_every_backend_has_its_source():
     nvml = describe(NvmlBackend("/driver", Platform.WSL), "/driver")
     assert isinstance(nvml, DescribingBackend)
     assert isinstance(nvml._source, NvmlSource)
-    assert nvml._source._platform is Platform.WSL
+    assert nvml._source._detected is Platform.WSL
     tegra = describe(TegraBackend("/"), "/")
     assert isinstance(tegra, DescribingBackend)
     assert isinstance(tegra._source, CudaSource)

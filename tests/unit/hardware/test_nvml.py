@@ -14,10 +14,8 @@ from support.backends import news
 
 from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware.backend import NvmlBackend
-from gpu_device_plugin.hardware.mig_minors import MigMinors
-from gpu_device_plugin.hardware.model import HealthEvent, HealthKind, Inventory, Platform
-from gpu_device_plugin.hardware.nvml import health, read
-from gpu_device_plugin.hardware.nvml.library import NvmlError
+from gpu_device_plugin.hardware.model import HealthEvent, HealthKind, Platform
+from gpu_device_plugin.hardware.nvml import health
 
 PROFILES = [
     "dgx-a100",
@@ -31,30 +29,6 @@ PROFILES = [
     "a30-mig",
     "hgx-h100-mig",
 ]
-
-
-def same_minors(inventory: Inventory) -> MigMinors:
-    """The capability nodes that the inventory names."""
-    minors: dict[tuple[int, int, int | None], int] = {}
-    for gpu, mig in inventory.mig_pairs():
-        first, second = mig.capability_minors or (0, 0)
-        minors[gpu.minor, mig.gpu_instance, None] = first
-        minors[gpu.minor, mig.gpu_instance, mig.compute_instance] = second
-    return MigMinors(minors)
-
-
-@pytest.fixture
-def node(nvml_node, monkeypatch):
-    """A node whose sysfs and procfs tell the same as the simulated inventory."""
-
-    def make(profile: str, *extra: str):
-        made = nvml_node(profile, *extra)
-        numa = {gpu.pci_bus_id: gpu.numa_node for gpu in made.truth.gpus}
-        monkeypatch.setattr(read, "read_numa_node", lambda bus_id, _: numa.get(bus_id))
-        monkeypatch.setattr(read, "read_mig_minors", lambda: same_minors(made.truth))
-        return made
-
-    return make
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -146,6 +120,18 @@ def test_mig_mode_that_cannot_be_read_is_told(node):
 
     assert [gpu.mig_problem for gpu in got.gpus if gpu.mig_problem] == ["Unknown Error"]
     assert got.gpus[2].mig_problem
+
+
+def test_what_a_gpu_could_be_cut_into_is_apart_from_what_it_is_cut_into(node):
+    made = node("dgx-a100-mig", "fail nvmlDeviceGetGpuInstanceProfileInfo 999")
+
+    whole = next(gpu for gpu in made.backend.read().gpus if not gpu.mig_enabled)
+    cut = next(gpu for gpu in made.backend.read().gpus if gpu.mig_enabled)
+
+    assert whole.mig_capable
+    assert (whole.mig_problem, whole.mig_profiles_problem) == ("", "Unknown Error")
+    # Its devices are called by profiles, too.
+    assert (cut.mig_problem, cut.mig_profiles_problem) == ("Unknown Error", "Unknown Error")
 
 
 def test_missing_permission_names_the_variable(node):
@@ -269,20 +255,6 @@ def test_a_gpu_without_events_is_left_in_peace(node, failure):
     got = watch(made, ["xid 2 79"], 1)
 
     assert got[0].uuid == made.truth.gpus[2].uuid
-
-
-def test_drivers_without_instances_are_waited_for_in_their_own_way(node, monkeypatch):
-    def not_there(*_):
-        raise NvmlError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
-
-    monkeypatch.setattr(pynvml, "nvmlEventSetWait", not_there)
-    made = node("t4x4")
-
-    got = watch(made, ["xid 2 79 3 0", "error 15"], 2)
-
-    assert (got[0].uuid, got[0].xid) == (made.truth.gpus[2].uuid, 79)
-    assert (got[0].gpu_instance, got[0].compute_instance) == (None, None)
-    assert got[1].kind is HealthKind.MONITOR_LOST
 
 
 def test_a_failing_wait_is_a_lost_monitor_that_comes_back(node):

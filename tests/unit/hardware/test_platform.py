@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_device_plugin.config.grammar import parse
+from gpu_device_plugin.config.load import load
 from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.config.options import Program
 from gpu_device_plugin.errors import InitError
@@ -23,7 +24,7 @@ from gpu_device_plugin.hardware.nvml.mig import make_profile, memory_gib
 from gpu_device_plugin.hardware.nvml.read import read_numa_node
 from gpu_device_plugin.hardware.platform import Probes, has_tegra_files, probe
 from gpu_device_plugin.hardware.roots import find_dev_root, find_library, join_root
-from gpu_device_plugin.programs import mps_control_daemon
+from gpu_device_plugin.programs import device_plugin, mps_control_daemon
 
 
 @pytest.mark.parametrize(
@@ -113,6 +114,40 @@ def test_a_given_strategy_is_taken_as_it_is(tmp_path):
     assert isinstance(backend, TegraBackend)
     assert backend.read().platform is Platform.TEGRA
     assert not backend.is_loadable()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "fail", "ends"),
+    [
+        ("mixed", "true", True),
+        ("mixed", "false", False),
+        ("single", "true", False),
+        ("none", "true", False),
+    ],
+)
+def test_on_a_tegra_mixed_needs_an_nvml_that_works(nvml_node, strategy, fail, ends):
+    made = nvml_node("t4x4", "fail nvmlInit_v2 9")
+    arguments = [
+        "--device-discovery-strategy=tegra",
+        f"--driver-root-ctr-path={made.root}",
+        f"--mig-strategy={strategy}",
+        f"--fail-on-init-error={fail}",
+    ]
+    parsed = parse(Program.DEVICE_PLUGIN, arguments, {})
+    backend = device_plugin.open_backend(parsed, load(parsed).config)
+
+    if ends:
+        with pytest.raises(InitError, match="Driver Not Loaded"):
+            backend.read()
+    else:
+        assert backend.read().platform is Platform.TEGRA
+
+
+@pytest.mark.usefixtures("no_nvml")
+def test_on_a_tegra_mixed_needs_no_nvml_where_there_is_none(tmp_path):
+    backend = discover("tegra", str(tmp_path), tegra_needs_nvml=True)
+
+    assert backend.read().platform is Platform.TEGRA
 
 
 @pytest.mark.parametrize(

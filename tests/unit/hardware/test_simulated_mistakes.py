@@ -48,6 +48,7 @@ GPU = "gpus: [{product: Tesla T4%s}]"
         (GPU % ", compute: 8", "gpus[0].compute: '8' is no compute capability (allowed: such as"),
         (GPU % ", health: bad", "health: 'bad' is unknown (allowed: watched, unwatched, unmon"),
         (GPU % ", mig: [1g.5gb]", "gpus[0].mig: Tesla T4 has no MIG"),
+        (GPU % ", mig-slots: [0]", "gpus[0].mig-slots: not a slot for each of 0 MIG devices"),
         (GPU % ", mig: on", "gpus[0].mig: 'on' is not a list"),
         ("gpus: [{product: Tesla T4, count: 60}, {product: Tesla T4, count: 5}]", "too many GPUs"),
         ("gpus: [{product: Tesla T4, minor: 1}, {product: Tesla T4}]", "the same minor: 1"),

@@ -48,7 +48,7 @@ class TestGrammar:
     @pytest.mark.parametrize(
         ("path", "name", "values"),
         [
-            (("doctor",), "-o", Values(("text", "json", "yaml"), name="FORMAT")),
+            (("doctor",), "-o", Values(("table", "json", "yaml"), name="FORMAT")),
             (("doctor",), "--host-root", Values((), Source.DIRECTORIES, name="DIR")),
             (("doctor",), "--kubeconfig", Values((), Source.FILES, name="FILE")),
             (("doctor",), "--kubelet-socket", Values((), Source.FILES, name="SOCKET")),

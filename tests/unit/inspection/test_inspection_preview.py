@@ -14,7 +14,7 @@ from support.configs import a_config
 from support.inventories import a_gpu
 from unit.inspection.nodes import MadeUpNode
 
-from gpu_device_plugin.config.model import Config, Imex
+from gpu_device_plugin.config.model import Config, Extensions, GpuSelection, Imex
 from gpu_device_plugin.errors import ConfigError, HardwareError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.model import Inventory
@@ -100,6 +100,15 @@ def test_a_configuration_without_cdi_is_previewed_all_the_same(node: Node) -> No
     assert node.preview().unused
     assert not node.preview(device_list_strategy=("envvar", "cdi-annotations")).unused
     assert node.preview().specs == node.preview(device_list_strategy=("cdi-cri",)).specs
+
+
+def test_what_is_left_out_is_not_previewed(node: Node) -> None:
+    extensions = Extensions(gpus=GpuSelection(exclude=("0",)))
+
+    got = make_preview(replace(node.config(), extensions=extensions), SETTINGS, node.backend())
+
+    assert got.specs.specs[0].names == (f"{VENDOR}/gpu=GPU-1",)
+    assert not list(got.errors())
 
 
 def test_what_is_missing_is_told(node: Node) -> None:

@@ -245,7 +245,7 @@ class TestAuto:
         with pytest.raises(InitError):
             source.read()
         monkeypatch.setattr(
-            NvmlSource, "read", lambda self: NodeFacts(Inventory(self._platform), machine=self.name)
+            NvmlSource, "read", lambda self: NodeFacts(Inventory(self._detected), machine=self.name)
         )
 
         assert source.read() == source.read() == NodeFacts(Inventory(Platform.NVML), machine="nvml")

@@ -14,9 +14,9 @@ from support.configs import a_config
 from support.inventories import a_gpu, cut_gpu
 from unit.inspection.nodes import CHANNEL, MadeUpNode
 
-from gpu_device_plugin.config.model import Config
+from gpu_device_plugin.config.model import Config, Extensions, GpuSelection
 from gpu_device_plugin.errors import ConfigError, RequestError
-from gpu_device_plugin.hardware.model import Platform
+from gpu_device_plugin.hardware.model import Platform, UnreadableGpu
 from gpu_device_plugin.imex import ImexChannel
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
 from gpu_device_plugin.plugin.cdi import CdiInjector, set_up_cdi
@@ -38,11 +38,12 @@ class Node(MadeUpNode):
         super().__init__(directory)
         self.cdi = directory / "cdi"
         self.channels: tuple[ImexChannel, ...] = ()
+        self.selection = GpuSelection()
 
     def config(self, **flags: Any) -> Config:
         flags.setdefault("device_list_strategy", ("cdi-cri",))
         flags.setdefault("container_driver_root", self.root)
-        return a_config(**flags)
+        return replace(a_config(**flags), extensions=Extensions(gpus=self.selection))
 
     def set_up(
         self, plan: Plan | None = None, settings: CdiSettings | None = None, **flags: Any
@@ -126,6 +127,32 @@ def test_flags_that_are_no_part_of_the_configuration_file_count(node: Node) -> N
     spec = node.written()
     assert spec["devices"][0]["annotations"] == {"gpu.nvidia.com/coherent": "false"}
     assert not any("update-ldcache" in h["args"] for h in spec["containerEdits"]["hooks"])
+
+
+def test_what_is_left_out_is_not_described(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    # Nothing is said of it either: it has no device nodes, and nobody knows its MIG capabilities.
+    node.add(cut_gpu(2, 1), a_gpu(3))
+    node.inventory = replace(node.inventory, unreadable=(UnreadableGpu(4, "GPU is lost"),))
+    node.selection = GpuSelection(exclude=("1", "2", "3", "4"))
+
+    node.set_up(mig_strategy="mixed")
+
+    assert node.names() == ["GPU-0"]
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_file_goes_with_the_last_gpu_that_is_offered(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    node.set_up()
+    node.add_channel()
+    node.channels = (ImexChannel("0", f"/{CHANNEL}", f"/{CHANNEL}"),)
+    node.selection = GpuSelection(exclude=("*",))
+
+    node.set_up(nvidia_driver_root="/")
+
+    assert [path.name for path in node.cdi.iterdir()] == [f"{VENDOR}-imex-channel.json"]
+    assert "no specification for gpu: extensions.gpus leaves out every GPU" in caplog.text
 
 
 def test_a_gpu_in_mig_mode_is_whole_where_it_is_handed_out_so(node: Node) -> None:

@@ -22,6 +22,7 @@ from gpu_device_plugin.hardware.model import Inventory, Platform, UnreadableGpu
 from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.model import Plan
 from gpu_device_plugin.resources.plan import make_plan
+from gpu_device_plugin.resources.selection import left_out
 
 GPU = "nvidia.com/gpu"
 SHARED = "nvidia.com/gpu.shared"
@@ -135,6 +136,36 @@ def test_a_broken_gpu_that_is_excluded_is_not_mentioned():
     assert plan(inventory, exclude=("0", "1")).resources == ()
     with pytest.raises(HardwareError, match="no GPU can be used: GPU 1"):
         plan(inventory, exclude=("0",))
+
+
+# --- what is not to be reached in another way either
+
+
+CUT = a_node([cut_gpu(0, 1, 2), a_gpu(1)])
+
+
+@pytest.mark.parametrize(
+    ("inventory", "exclude", "strategy", "expected"),
+    [
+        (CUT, (), "mixed", set()),
+        (CUT, ("1",), "mixed", {"1"}),
+        (CUT, ("0:1",), "mixed", {"0:1"}),
+        (CUT, ("0:0", "MIG-0-1"), "mixed", {"0", "0:0", "0:1"}),
+        (CUT, ("GPU-0",), "none", {"0", "0:0", "0:1"}),
+        (replace(CUT, unreadable=(UnreadableGpu(2, "lost"),)), ("1", "2"), "none", {"1", "2"}),
+        (a_node(2, Platform.WSL), ("0",), "none", set()),
+        (a_node(2, Platform.WSL), ("*",), "none", {"0", "1"}),
+        (a_node(0, Platform.TEGRA), ("1",), "none", set()),
+        (a_node(0, Platform.TEGRA), ("tegra",), "none", {"0"}),
+        (a_node(2, Platform.TEGRA), ("tegra",), "none", {"0", "1"}),
+    ],
+)
+def test_what_is_left_out_is_known(inventory, exclude, strategy, expected):
+    config = replace(
+        a_config(mig_strategy=strategy), extensions=Extensions(gpus=GpuSelection(exclude=exclude))
+    )
+
+    assert left_out(config, inventory) == expected
 
 
 # --- how they are shared

@@ -142,6 +142,15 @@ def test_a_gpu_whose_mig_state_is_unknown_counts_only_where_that_does_not_matter
     assert "Insufficient Permissions" in single.warnings[0]
 
 
+def test_what_a_gpu_could_be_cut_into_counts_under_mixed_only():
+    inventory = a_node([a_gpu(0), a_gpu(1, mig_profiles=(), mig_profiles_problem="Unknown Error")])
+
+    assert offered(plan(inventory, mig_strategy="single")) == {GPU: ["GPU-0", "GPU-1"]}
+    mixed = plan(inventory, mig_strategy="mixed")
+    assert offered(mixed) == {GPU: ["GPU-0"]}
+    assert "Unknown Error" in mixed.warnings[0]
+
+
 def test_wsl_has_one_device_for_all_gpus():
     got = plan(a_node(3, Platform.WSL))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from support.aio import run, until
 
+from gpu_device_plugin.config.files import ONCE_ONLY
 from gpu_device_plugin.errors import ConfigError, UsageError
 from gpu_device_plugin.telemetry import Happening, Outcome, ProfileApplied
 from gpu_device_plugin.watch import follow as module
@@ -308,6 +309,21 @@ def test_a_profile_that_is_absent_keeps_the_last_good_one_until_it_comes(stage, 
         run(work())
     assert caplog.text.count("'late', which does not exist") == 1
     assert "the problem is over" in caplog.text
+
+
+def test_a_pipe_is_no_configuration(stage, caplog):
+    async def work():
+        follower = stage.follower("named")
+        told(follower, "a")
+        async with following(follower):
+            await until(lambda: stage.signals == 1)
+            os.mkfifo(stage.source / "pipe")
+            told(follower, "pipe")
+            await settled(follower)
+            assert (stage.target, stage.signals) == ("a", 1)
+
+    run(work())
+    assert f"pipe cannot be read: {ONCE_ONLY}" in caplog.text
 
 
 def test_a_profile_that_is_taken_away_leaves_the_process_alone(stage, caplog):

@@ -95,7 +95,6 @@ def read_facts(driver_root: str, tell: Telling = lambda _: None) -> NvmlFacts:
     from gpu_device_plugin.hardware.nvml.library import (  # noqa: PLC0415 - as above
         NvmlError,
         NvmlLibrary,
-        initialise,
         shutdown,
     )
 
@@ -108,7 +107,7 @@ def read_facts(driver_root: str, tell: Telling = lambda _: None) -> NvmlFacts:
         return replace(facts, load_error=error.message.removeprefix("cannot load NVML: "))
     tell("the initialisation")
     try:
-        initialise()
+        pynvml.nvmlInit()
     except NvmlError as error:
         return replace(
             facts,

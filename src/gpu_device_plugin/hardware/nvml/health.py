@@ -18,6 +18,7 @@ import pynvml
 from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware.model import Gpu, HealthEvent, HealthKind, Inventory
 from gpu_device_plugin.hardware.nvml.library import NvmlError, NvmlLibrary
+from gpu_device_plugin.hardware.nvml.older import NO_INSTANCE
 from gpu_device_plugin.threads import start_thread
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,6 @@ WATCHED = (
     | pynvml.nvmlEventTypeDoubleBitEccError
     | pynvml.nvmlEventTypeSingleBitEccError
 )
-NO_INSTANCE = 0xFFFFFFFF
 RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 """Pauses before an event set is made anew."""
 
@@ -117,7 +117,7 @@ class NvmlMonitor:
         next_try = time.monotonic() + REGISTER_SECONDS
         while not self._stop.is_set():
             try:
-                data = _wait(events)
+                data = pynvml.nvmlEventSetWait(events, WAIT_MS)
             except pynvml.NVMLError_Timeout:
                 data = None
             self._waited = True
@@ -190,18 +190,6 @@ class NvmlMonitor:
                 reason=f"XID {data.eventData}",
             )
         )
-
-
-def _wait(events: Any) -> Any:
-    """The next event; raises NvmlError, which may be that of a timeout."""
-    try:
-        return pynvml.nvmlEventSetWait(events, WAIT_MS)
-    except pynvml.NVMLError_FunctionNotFound:  # drivers older than 450, which have no instances
-        data = pynvml.c_nvmlEventData_t(gpuInstanceId=NO_INSTANCE, computeInstanceId=NO_INSTANCE)
-        code = pynvml.nvmlLib.nvmlEventSetWait(events, ctypes.byref(data), ctypes.c_uint(WAIT_MS))
-        if code != pynvml.NVML_SUCCESS:
-            raise NvmlError(code) from None
-        return data
 
 
 def _key(handle: Any) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 import pynvml
 
 from gpu_device_plugin.errors import InitError
+from gpu_device_plugin.hardware.nvml.older import Library
 from gpu_device_plugin.hardware.roots import find_library
 
 LIBRARY_NAME = "libnvidia-ml.so.1"
@@ -18,8 +18,9 @@ NvmlError = pynvml.NVMLError
 NOT_THERE = (
     pynvml.NVML_ERROR_NOT_SUPPORTED,
     pynvml.NVML_ERROR_INVALID_ARGUMENT,
+    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
 )
-"""What NVML answers for a link or an instance profile that a GPU does not have."""
+"""What NVML answers for a link or an instance profile that a GPU, or the driver, does not have."""
 
 
 class NvmlLibrary:
@@ -37,7 +38,7 @@ class NvmlLibrary:
         """Loads the library; raises InitError if that is impossible."""
         try:
             # Symbols stay lazy and global, as the driver's own libraries expect.
-            pynvml.nvmlLib = ctypes.CDLL(self.path, mode=os.RTLD_LAZY | os.RTLD_GLOBAL)
+            pynvml.nvmlLib = Library(self.path, mode=os.RTLD_LAZY | os.RTLD_GLOBAL)
         except OSError as error:
             # Without a root none can be wrong.
             root = ", and --driver-root-ctr-path right" if self._has_root else ""
@@ -64,7 +65,7 @@ class NvmlLibrary:
         """
         self.load()
         try:
-            initialise()
+            pynvml.nvmlInit()
         except NvmlError as error:
             raise InitError(
                 f"cannot initialise NVML: {error}",
@@ -74,16 +75,6 @@ class NvmlLibrary:
             yield
         finally:
             shutdown()
-
-
-def initialise() -> None:
-    """Initialises the library that was loaded last; raises NvmlError."""
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError_FunctionNotFound:  # drivers older than 375
-        code = pynvml.nvmlLib.nvmlInit_v2()
-        if code != pynvml.NVML_SUCCESS:
-            raise NvmlError(code) from None
 
 
 def shutdown() -> None:

@@ -66,8 +66,8 @@ def _nvlink_peers(handle: Any) -> Iterator[str]:
     for link in range(MAX_NVLINKS):
         try:
             active = pynvml.nvmlDeviceGetNvLinkState(handle, link)
-        except pynvml.NVMLError_InvalidArgument:
-            return  # there are no links of this number or above
+        except (pynvml.NVMLError_InvalidArgument, pynvml.NVMLError_FunctionNotFound):
+            return  # there are no links of this number or above, or the driver knows of none
         except pynvml.NVMLError_NotSupported:
             if link == 0:
                 return  # a GPU without NVLink

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pynvml
@@ -14,7 +15,6 @@ from gpu_device_plugin.hardware.mig_minors import MigMinors, read_mig_minors
 from gpu_device_plugin.hardware.model import (
     Gpu,
     Inventory,
-    MigDevice,
     Platform,
     UnreadableGpu,
     sysfs_address,
@@ -97,10 +97,7 @@ def _read_gpu(
         pynvml.nvmlDeviceGetPciInfo, handle, default=None, what=f"PCI address {what}"
     )
     bus_id = "" if info is None else bus_id_of(info)
-    capable, enabled, profiles, devices, problem = _read_mig(
-        handle, minor, total, minors, needs_uuid=needs_uuid
-    )
-    return Gpu(
+    gpu = Gpu(
         index=index,
         uuid=uuid,
         minor=minor,
@@ -117,12 +114,8 @@ def _read_gpu(
         numa_node=read_numa_node(bus_id, sysfs),
         brand=_or_default(pynvml.nvmlDeviceGetBrand, handle, default=0),
         coherent=_is_coherent(handle),
-        mig_capable=capable,
-        mig_enabled=enabled,
-        mig_devices=devices,
-        mig_profiles=profiles,
-        mig_problem=problem,
     )
+    return _with_mig(gpu, handle, minors, needs_uuid=needs_uuid)
 
 
 def _name(handle: Any, *, is_needed: bool) -> str:
@@ -162,21 +155,31 @@ def bus_id_of(info: Any) -> str:
     return raw.decode("ascii", "replace") if isinstance(raw, bytes) else str(raw)
 
 
-def _read_mig(
-    handle: Any, minor: int, total: int, minors: MigMinors, *, needs_uuid: bool
-) -> tuple[bool, bool, tuple[str, ...], tuple[MigDevice, ...], str]:
-    capable = enabled = False
-    profiles, devices = tuple[str, ...](), tuple[MigDevice, ...]()
+def _with_mig(gpu: Gpu, handle: Any, minors: MigMinors, *, needs_uuid: bool) -> Gpu:
+    """The GPU with what NVML tells of MIG: its mode, its devices, the profiles it can have."""
     try:
         capable, enabled = is_capable(handle)
-        if capable:
-            profiles = possible_profiles(handle, total)
-            devices = tuple(read_mig_devices(handle, minor, total, minors, needs_uuid=needs_uuid))
-    except pynvml.NVMLError_NoPermission as error:
-        return capable, enabled, profiles, devices, f"{error} ({MIG_PERMISSION_HINT})"
     except NvmlError as error:
-        return capable, enabled, profiles, devices, str(error)
-    return capable, enabled, profiles, devices, ""
+        return replace(gpu, mig_problem=_why(error))
+    if not capable:
+        return gpu
+    gpu = replace(gpu, mig_capable=True, mig_enabled=enabled)
+    total = gpu.memory_bytes
+    # What a GPU might be cut into matters less than what it is cut into.
+    try:
+        gpu = replace(gpu, mig_profiles=possible_profiles(handle, total))
+    except NvmlError as error:
+        gpu = replace(gpu, mig_profiles_problem=_why(error))
+    try:
+        devices = read_mig_devices(handle, gpu.minor, total, minors, needs_uuid=needs_uuid)
+        return replace(gpu, mig_devices=tuple(devices))
+    except NvmlError as error:
+        return replace(gpu, mig_problem=_why(error))
+
+
+def _why(error: NvmlError) -> str:
+    is_refusal = isinstance(error, pynvml.NVMLError_NoPermission)
+    return f"{error} ({MIG_PERMISSION_HINT})" if is_refusal else str(error)
 
 
 def read_numa_node(bus_id: str, sysfs: str = "/sys") -> int | None:

@@ -77,7 +77,7 @@ def _compute_sizes(slice_: MigSlice, parts: str) -> tuple[int, ...]:
 
 def _place(product: Product, layout: Sequence[GpuInstance]) -> list[tuple[int, GpuInstance]]:
     """The instances with their ids, in the order of the ids."""
-    whole = max(slice_.profile.gpu_slices for slice_ in product.mig_slices)
+    whole = max((slice_.profile.gpu_slices for slice_ in product.mig_slices), default=0)
     # A GPU with seven compute slices has eight of memory.
     memory_slices = 8 if whole == 7 else whole
 

@@ -49,7 +49,7 @@ def render(topology: Topology, choice: Choice | None, form: str, where: Screen) 
     Args:
         topology: of the node.
         choice: what the plugin would prefer.
-        form: ``text``, ``matrix``, ``json`` or ``svg``.
+        form: ``table``, ``matrix``, ``json`` or ``svg``.
         where: the terminal that a text goes to; matrices are not adapted to its width.
     """
     match form:

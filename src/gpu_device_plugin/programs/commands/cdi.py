@@ -99,12 +99,10 @@ def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="where to look, later ones take precedence (default: /etc/cdi, /var/run/cdi)",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=["table", "json", "yaml"],
-        default="table",
-        help="how the list is written (default: table)",
+    from gpu_device_plugin.programs.commands.options import add_form_option
+
+    add_form_option(
+        parser, ("table", "json", "yaml"), "table for people; json or yaml with everything"
     )
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from gpu_device_plugin.config.text import one_line
 from gpu_device_plugin.console.screen import colours_for
 from gpu_device_plugin.errors import ConfigError, UsageError, UserError
+from gpu_device_plugin.threads import start_thread
 
 log = logging.getLogger(__name__)
 
@@ -109,25 +110,25 @@ def slow_note(text: str, after: float = SLOW_SECONDS) -> Iterator[None]:
         yield
         return
     lock = threading.Lock()
-    said = over = False
+    over = threading.Event()
+    said = False
 
     def say() -> None:
         nonlocal said
+        over.wait(after)
         with lock:
-            if not over:
+            if not over.is_set():
                 said = True
                 stream.write(f"{one_line(text)} ...")
                 stream.flush()
 
-    timer = threading.Timer(after, say)
-    timer.daemon = True
-    timer.start()
+    with suppress(OSError):  # a limit of threads costs the note, and nothing else
+        start_thread("note", say)
     try:
         yield
     finally:
-        timer.cancel()
         with lock:
-            over = True
+            over.set()
             if said:
                 stream.write(ERASE_LINE)
                 stream.flush()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpu_device_plugin.diagnosis.doctor.model import Check
     from gpu_device_plugin.hardware.backend import Backend
 
-FORMATS = ("text", "json", "yaml")
+FORMATS = ("table", "json", "yaml")
 FAILED_EXIT = 1
 
 OPTIONS_OF_PLUGIN = (
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from gpu_device_plugin.config.option import Program
     from gpu_device_plugin.programs.commands.options import add_form_option, add_options_of
 
-    add_form_option(parser, FORMATS, "text for people; json or yaml with everything")
+    add_form_option(parser, FORMATS, "table for people; json or yaml with everything")
     parser.add_argument(
         "--verbose", action="store_true", help="show what was seen of what is in order, too"
     )

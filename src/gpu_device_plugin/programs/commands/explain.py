@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FORMATS = ("text", "json", "yaml")
+FORMATS = ("table", "json", "yaml")
 
 _ELSEWHERE = frozenset({"help", "version", "log-format", "log-level", "kubelet-socket"})
 _OF_LABELS = ("no-timestamp", "machine-type-file")
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="tell what changes if this configuration takes the place of --config-file",
     )
-    add_form_option(parser, FORMATS, "text for people; json or yaml with everything")
+    add_form_option(parser, FORMATS, "table for people; json or yaml with everything")
     plugin = _names_of_plugin()
     add_options_of(Program.DEVICE_PLUGIN, plugin, parser, "for_programs")
     add_options_of(Program.GPU_FEATURE_DISCOVERY, _OF_LABELS, parser, "for_programs")

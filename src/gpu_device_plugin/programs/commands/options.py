@@ -13,15 +13,36 @@ PROGRAM_NAMES = tuple(str(program) for program in Program if program is not Prog
 """The programs beside ``gpu-node``, of which the agent is a command."""
 
 
-def add_form_option(parser: argparse.ArgumentParser, forms: Sequence[str], meaning: str) -> None:
-    """Adds ``-o``: the form in which a command prints, by default the first one."""
+FOR_PEOPLE = "table"
+"""What the form for people is called in every command; it comes first."""
+OTHER_NAME = "text"
+"""Is accepted in its place, unless another form of the command is called so."""
+
+
+def add_form_option(
+    parser: argparse.ArgumentParser, forms: Sequence[str], meaning: str, *, default: str = ""
+) -> None:
+    """Adds ``-o``: the form in which a command prints.
+
+    Args:
+        parser: of the command.
+        forms: all that there are.
+        meaning: what they are good for.
+        default: which one is used without the option, if that depends on other options;
+            otherwise it is the first one.
+    """
+
+    def named(form: str) -> str:
+        return FOR_PEOPLE if form == OTHER_NAME and OTHER_NAME not in forms else form
+
     parser.add_argument(
         "-o",
         "--output",
+        type=named,
         choices=forms,
         metavar="FORMAT",
-        default=forms[0],
-        help=f"{meaning} (default: {forms[0]})",
+        default=None if default else forms[0],
+        help=f"{meaning} (default: {default or forms[0]})",
     )
 
 

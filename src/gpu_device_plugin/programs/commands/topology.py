@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FORMATS = ("text", "json", "svg", "matrix")
+FORMATS = ("table", "json", "svg", "matrix")
 MOST = 64
 """GPUs of one node."""
 
@@ -34,7 +34,7 @@ OPTIONS_OF_PLUGIN = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options to the parser of ``gpu-node topology``."""
     from gpu_device_plugin.config.option import Program
-    from gpu_device_plugin.programs.commands.options import add_options_of
+    from gpu_device_plugin.programs.commands.options import add_form_option, add_options_of
 
     parser.add_argument(
         "--size",
@@ -52,13 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--required", type=_list, default=(), metavar="LIST", help="these must be among them"
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=FORMATS,
-        metavar="FORMAT",
-        help="text for people; json with everything; svg, a picture; matrix, only what is "
-        "between every two GPUs (default: by the name of FILE, else text)",
+    add_form_option(
+        parser,
+        FORMATS,
+        "table for people; json with everything; svg, a picture; matrix, only what is "
+        "between every two GPUs",
+        default="by the name of FILE, else table",
     )
     parser.add_argument("--file", metavar="FILE", help="write to FILE, not to standard output")
     add_options_of(Program.DEVICE_PLUGIN, OPTIONS_OF_PLUGIN, parser, "for_plugin")
@@ -107,7 +106,7 @@ def _show(given: argparse.Namespace) -> int:
 
 def _format_of(file: str) -> str:
     extension = os.path.splitext(file)[1].removeprefix(".")
-    return extension if extension in {"json", "svg"} else "text"
+    return extension if extension in {"json", "svg"} else FORMATS[0]
 
 
 def _render(given: argparse.Namespace, form: str) -> str:

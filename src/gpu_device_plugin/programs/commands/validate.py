@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from gpu_device_plugin.config.options import Program
 
-FORMATS = ("text", "json", "yaml", "github")
+FORMATS = ("table", "json", "yaml", "github")
 PROGRAMS = ("nvidia-device-plugin", "gpu-feature-discovery", "mps-control-daemon")
 
 
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_form_option(
         parser,
         FORMATS,
-        "text for people, json or yaml for programs, github for annotations of a workflow",
+        "table for people, json or yaml for programs, github for annotations of a workflow",
     )
 
 
