@@ -81,10 +81,11 @@ class Servers:
         if keep is not None:
             await self._retire(set(self._served).difference(keep))
         self._ailments = {i: a for board in self.boards for i, a in board.ailments.items()}
-        served, self._served = self._served, {}
-        at_once = keep is None
-        await asyncio.gather(*(resource.stop(at_once=at_once) for resource in served.values()))
-        leftovers = [resource.leftover for resource in served.values() if resource.leftover]
+        served, at_once = self.served, keep is None
+        # They are forgotten only then: if this is broken off, the end of the program stops them.
+        await asyncio.gather(*(resource.stop(at_once=at_once) for resource in served))
+        self._served = {}
+        leftovers = [resource.leftover for resource in served if resource.leftover]
         if leftovers:
             raise UserError("; ".join(leftovers), "the directory must be writable")
 
@@ -114,7 +115,10 @@ class Servers:
         return served
 
     async def _retire(self, names: Iterable[str]) -> None:
-        await asyncio.gather(*(self._served.pop(name).retire(RETIRE_SECONDS) for name in names))
+        gone = list(names)
+        await asyncio.gather(*(self._served[name].retire(RETIRE_SECONDS) for name in gone))
+        for name in gone:
+            del self._served[name]
 
 
 def _mps_gate(resource: Resource) -> Gate:
