@@ -13,7 +13,14 @@ import pytest
 from support.aio import run
 from support.cdi_node import Node
 from support.commands import gpu_node
-from support.genuine_kubelet import GPU, GenuineKubelet, Refused, genuine_node, why_not
+from support.genuine_kubelet import (
+    GPU,
+    GenuineKubelet,
+    Refused,
+    genuine_kubelet,
+    genuine_node,
+    why_not,
+)
 from support.process import PluginProcess, plugin
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "all there")
@@ -131,6 +138,19 @@ def test_a_kubelet_that_comes_back_late_is_registered_with():
             await running.logged("stream ended")
             await kubelet.ask("start")
             await kubelet.has(4)
+
+    run(work(), LIMIT)
+
+
+def test_a_kubelet_that_is_killed_is_registered_with_when_it_is_back():
+    async def work():
+        async with genuine_node() as (killed, running):
+            await killed.has(4)
+            killed.process.kill()
+            await running.logged("stream ended")
+            async with genuine_kubelet(directory=killed.directory) as kubelet:
+                await kubelet.has(4)
+                await kubelet.admit("a", {GPU: 4})
 
     run(work(), LIMIT)
 

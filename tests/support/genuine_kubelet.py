@@ -196,16 +196,21 @@ class GenuineKubelet:
 
 @asynccontextmanager
 async def genuine_kubelet(
-    *arguments: str, before: Sequence[str] = ()
+    *arguments: str, before: Sequence[str] = (), directory: Path | None = None
 ) -> AsyncIterator[GenuineKubelet]:
-    """Runs the device manager, with a new directory as its ``/var/lib/kubelet``.
+    """Runs the device manager.
 
     Args:
         arguments: of the program.
         before: a command that starts it, such as one that binds it to a CPU.
+        directory: its ``/var/lib/kubelet``, of one that ran before; a new one if None.
     """
-    with tempfile.TemporaryDirectory(prefix="kubelet-") as directory:  # a short path, for sockets
-        async with _running(Path(directory), arguments, before) as kubelet:
+    if directory is not None:
+        async with _running(directory, arguments, before) as kubelet:
+            yield kubelet
+        return
+    with tempfile.TemporaryDirectory(prefix="kubelet-") as short:  # sockets need a short path
+        async with _running(Path(short), arguments, before) as kubelet:
             yield kubelet
 
 
