@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -227,6 +228,28 @@ def test_a_directory_that_cannot_be_written_is_named_with_the_user(tmp_path):
         assert len(errors) == 1
         assert f"{tmp_path}, cannot be written by uid 65532 (" in errors[0]
         assert "runAsUser: 0" in errors[0]
+
+    run(work())
+
+
+def test_an_end_while_a_reload_waits_for_the_kubelet_leaves_no_socket(tmp_path):
+    """A kubelet that is stuck takes a connection and does not answer."""
+
+    async def work():
+        with socket.socket(socket.AF_UNIX) as stuck:
+            stuck.bind(str(tmp_path / "kubelet.sock"))
+            stuck.listen()
+            async with plugin(tmp_path) as running:
+                await running.logged("serving resource=")
+                await until((tmp_path / "nvidia-gpu.sock").is_socket)
+                stuck.setblocking(False)
+                connection, _ = await asyncio.get_running_loop().sock_accept(stuck)
+                running.signal(signal.SIGHUP)
+                await running.logged(lambda log: log.count("running with configuration") == 2)
+                running.signal(signal.SIGTERM)
+                assert await running.ended(2) == 0
+                connection.close()
+        assert os.listdir(tmp_path) == ["kubelet.sock"]
 
     run(work())
 

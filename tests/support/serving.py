@@ -10,6 +10,7 @@ from gpu_device_plugin.config.model import AllocationPolicy, Config
 from gpu_device_plugin.kubelet.client import register
 from gpu_device_plugin.plugin.board import DeviceBoard
 from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
+from gpu_device_plugin.plugin.parting import Parting
 from gpu_device_plugin.plugin.preference import LinkedGpus
 from gpu_device_plugin.plugin.response import AllocationSettings
 from gpu_device_plugin.plugin.served import Register, ServedResource
@@ -40,12 +41,17 @@ def a_service(resource: Resource | None = None, config: Config | None = None) ->
 
 @asynccontextmanager
 async def served(
-    directory: Path, *, kubelet: str | None = None, register_with: Register = register
+    directory: Path,
+    *,
+    kubelet: str | None = None,
+    register_with: Register = register,
+    parting: Parting | None = None,
 ) -> AsyncIterator[ServedResource]:
     """A resource served beside the kubelet's socket, stopped at the end."""
     socket = str(directory / "kubelet.sock") if kubelet is None else kubelet
     resource = ServedResource(
-        a_service(), KubeletSocket(socket), str(directory / "nvidia-gpu.sock"), register_with
+        *(a_service(), KubeletSocket(socket), str(directory / "nvidia-gpu.sock"), register_with),
+        parting=parting,
     )
     resource.start()
     try:

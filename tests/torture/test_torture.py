@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from support import aio
+from support.aio import run
 from support.process import PluginProcess, plugin
 from support.serving import GPU
 
@@ -215,9 +215,8 @@ async def torture(directory: Path) -> None:
 
 
 @pytest.mark.torture
-def test_nothing_wears_out(tmp_path, monkeypatch):
+def test_nothing_wears_out(tmp_path):
     seed = int(os.environ.get("TORTURE_SEED", str(time.time_ns() % 2**32)))
     print(f"\nTORTURE_SEED={seed}")
     random.seed(seed)
-    monkeypatch.setattr(aio, "LIMIT", SECONDS + 120)
-    aio.run(torture(tmp_path))
+    run(torture(tmp_path), SECONDS + 120)

@@ -14,7 +14,7 @@ from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.kubelet import api
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
 from gpu_device_plugin.kubelet.connection import ClientChannel
-from gpu_device_plugin.kubelet.transport import WireCodec
+from gpu_device_plugin.kubelet.grpc_server import WireCodec
 
 CONNECT_TIMEOUT = 5.0
 """Seconds for one registration, as in the original."""

@@ -22,7 +22,7 @@ from grpclib.exceptions import GRPCError
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.kubelet import podresources_pb2 as pb
 from gpu_device_plugin.kubelet.connection import ClientChannel
-from gpu_device_plugin.kubelet.transport import WireCodec
+from gpu_device_plugin.kubelet.grpc_server import WireCodec
 
 SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
 

@@ -17,16 +17,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Protocol, TypeVar
 
-import grpclib.server
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from grpclib.const import Cardinality, Handler, Status
-from grpclib.encoding.base import CodecBase
 from grpclib.exceptions import GRPCError
-from grpclib.protocol import H2Protocol
 
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
-from gpu_device_plugin.kubelet.connection import CarefulProtocol
+from gpu_device_plugin.kubelet.grpc_server import Server
 
 log = logging.getLogger(__name__)
 
@@ -75,74 +72,14 @@ class RegistrationService(Protocol):
         ...
 
 
-class WireCodec(CodecBase):
-    """Protobuf, with messages that are encoded already passed through as they are."""
-
-    __content_subtype__ = "proto"
-
-    def encode(self, message: Message | bytes, message_type: type[Message]) -> bytes:  # noqa: ARG002 - grpclib's signature
-        """The bytes of a message."""
-        return message if isinstance(message, bytes) else message.SerializeToString()
-
-    def decode(self, data: bytes, message_type: type[Message]) -> Message:
-        """The message, or INTERNAL where the bytes are none (as grpc-go answers)."""
-        try:
-            return message_type.FromString(data)
-        except DecodeError as error:
-            raise GRPCError(Status.INTERNAL, f"cannot decode the request: {error}") from None
-
-
-class _TrackedProtocol(CarefulProtocol):
-    """A connection that can be found and cut."""
-
-    def __init__(self, made: H2Protocol, live: set[asyncio.Transport]) -> None:
-        super().__init__(made)
-        self._live = live
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        if self._transport is not None:
-            self._live.add(self._transport)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        if self._transport is not None:
-            self._live.discard(self._transport)
-        super().connection_lost(exc)
-
-
-class _Server(grpclib.server.Server):
-    """grpclib's server, with hold of its connections."""
-
-    def __init__(self, mapping: Mapping[str, Handler]) -> None:
-        super().__init__([], codec=WireCodec())
-        self._mapping = _Methods(mapping)
-        self.live: set[asyncio.Transport] = set()
-
-    def _protocol_factory(self) -> H2Protocol:
-        return _TrackedProtocol(super()._protocol_factory(), self.live)
-
-
-class _Methods(dict[str, Handler]):
-    """Methods by path; grpclib's own answer to an unknown one lacks a header that grpc-go wants."""
-
-    def get(self, path: str, default: object = None) -> Handler:  # noqa: ARG002 - that of a dict
-        """The handler of a method, or one that answers UNIMPLEMENTED."""
-        return super().get(path, _UNKNOWN_METHOD)
-
-
-async def _refuse(_: Any) -> None:
-    raise GRPCError(Status.UNIMPLEMENTED, "unknown method")
-
-
-_UNKNOWN_METHOD = Handler(_refuse, Cardinality.UNARY_UNARY, pb.Empty, pb.Empty)
-
-
 class UnixServer:
     """A gRPC server on a unix socket that knows whether the socket file is still its own."""
 
     def __init__(self, mapping: Mapping[str, Handler]) -> None:
         self._mapping = mapping
-        self._server: _Server | None = None
+        self.on_deserted: Callable[[], None] = _nothing
+        """Called whenever the last connection has ended; to be set before the start."""
+        self._server: Server | None = None
         self._listener: socket.socket | None = None
         self._identity: tuple[int, int] | None = None
         self.path = ""
@@ -161,7 +98,7 @@ class UnixServer:
                 os.unlink(path)
             sock.bind(path)
             identity = _identity(path)  # at once: another process may replace the file any time
-            server = _Server(self._mapping)
+            server = Server(self._mapping, self.on_deserted)
             await server.start(sock=sock)
         except OSError as error:
             sock.close()
@@ -194,19 +131,28 @@ class UnixServer:
         """Whether there is nothing at the path any more."""
         return not os.path.lexists(self.path)
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether anybody holds a connection."""
+        return self._server is not None and bool(self._server.live)
+
+    async def leave(self) -> None:
+        """Takes no more connections; returns when the other sides have closed theirs.
+
+        Until then requests are answered. `stop` has to follow, also where this is cancelled.
+        """
+        server = self._server
+        if server is not None:
+            self._remove_socket()
+            await self._stop_accepting()
+            await server.deserted.wait()
+
     async def stop(self) -> None:
         """Cuts all connections, closes the listener, removes the socket if it is still ours."""
         server, self._server = self._server, None
         if server is None:
             return
-        try:
-            if self.owns_socket():
-                os.unlink(self.path)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            self.leftover = f"the socket {self.path} cannot be removed: {error.strerror}"
-        self._identity = None
+        self._remove_socket()
         await self._stop_accepting()
         server.close()
         for transport in list(server.live):
@@ -218,6 +164,16 @@ class UnixServer:
         except TimeoutError:
             log.warning("requests at %s did not end in time", self.path)
 
+    def _remove_socket(self) -> None:
+        try:
+            if self.owns_socket():
+                os.unlink(self.path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self.leftover = f"the socket {self.path} cannot be removed: {error.strerror}"
+        self._identity = None
+
     async def _stop_accepting(self) -> None:
         """Lets connections that are accepted already be set up, so that they can be cut.
 
@@ -227,6 +183,10 @@ class UnixServer:
             asyncio.get_running_loop().remove_reader(self._listener)
             for _ in range(SET_UP_TURNS):
                 await asyncio.sleep(0)
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -40,6 +40,7 @@ class DeviceBoard:
         self._progress = asyncio.Event()
         self._first = asyncio.Event()
         self._streams: set[_Stream] = set()
+        self._is_open = True
         self.lists_sent = 0
 
     @property
@@ -143,12 +144,21 @@ class DeviceBoard:
         """Waits until any stream has been told the devices."""
         await self._first.wait()
 
+    def close(self) -> None:
+        """Ends all streams, and each that is opened from now on."""
+        self._is_open = False
+        self._wake()
+
+    def open(self) -> None:
+        """Lets streams go on again that are opened from now on."""
+        self._is_open = True
+
     async def lists(self) -> AsyncGenerator[bytes, None]:
-        """The encoded list now and after each change, until the stream is closed."""
+        """The encoded list now and after each change, until the stream or the board is closed."""
         stream = _Stream()
         self._streams.add(stream)
         try:
-            while True:
+            while self._is_open:
                 version, changed = self._version, self._changed
                 if stream.delivered != version:
                     yield self._current()
@@ -177,6 +187,9 @@ class DeviceBoard:
     def _publish(self) -> None:
         self._encoded = None
         self._version += 1
+        self._wake()
+
+    def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 

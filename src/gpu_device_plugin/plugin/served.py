@@ -6,14 +6,16 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from enum import StrEnum
-from typing import Protocol
 
 from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.kubelet.client import KubeletUnreachable, RegistrationRefused, register
 from gpu_device_plugin.kubelet.transport import UnixServer, plugin_server
+from gpu_device_plugin.plugin.gate import Gate, OpenGate
 from gpu_device_plugin.plugin.kubelet_socket import Identity, KubeletSocket
+from gpu_device_plugin.plugin.parting import Parting
 from gpu_device_plugin.plugin.service import ResourceService
 from gpu_device_plugin.telemetry import Listener, Outcome, Registered, nobody
 
@@ -25,6 +27,14 @@ GRACE = 1.0
 A kubelet that starts removes all sockets of its directory first and makes its own last; within
 that time its new socket shows and everything is registered there."""
 
+CONFUSED = 2.0
+"""Seconds after a registration in which a kubelet may mistake it for the one before.
+
+It then cuts the connection, and may be told again soon; see `parting`."""
+
+SOON = 0.2
+"""Seconds after which it is told again."""
+
 LOOK_SECONDS = 5.0
 """How often a process that was overtaken looks whether the other one lives."""
 
@@ -35,30 +45,6 @@ FIRST_STREAM = 30.0
 """Seconds after a registration in which the kubelet is expected to open a stream."""
 
 Register = Callable[[str, str, str], Awaitable[None]]
-
-
-class Gate(Protocol):
-    """Something that has to be there before a resource can be served, such as an MPS daemon."""
-
-    async def ready(self) -> None:
-        """Returns when it is there; logs what it waits for."""
-        ...
-
-    async def lost(self) -> str:
-        """Returns, with the reason, when it has gone again."""
-        ...
-
-
-class OpenGate:
-    """Nothing has to be there."""
-
-    async def ready(self) -> None:
-        """At once."""
-
-    async def lost(self) -> str:
-        """Never."""
-        never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        return await never
 
 
 class State(StrEnum):
@@ -84,6 +70,7 @@ class ServedResource:
         register_with: Register = register,
         gate: Gate | None = None,
         tell: Listener = nobody,
+        parting: Parting | None = None,
     ) -> None:
         self.service = service
         self.state = State.WAITING
@@ -94,8 +81,13 @@ class ServedResource:
         self._register = register_with
         self._gate = gate or OpenGate()
         self._tell = tell
+        self._parting = parting or Parting()
         self._server: UnixServer = plugin_server(service)
+        self._server.on_deserted = self._note_desertion
         self._task: asyncio.Task[None] | None = None
+        self._answered = asyncio.Event()
+        """No registration waits for the kubelet's answer."""
+        self._answered.set()
         self._poked = asyncio.Event()
         self._registered_at = 0.0
         self._is_overtaken = False
@@ -120,19 +112,46 @@ class ServedResource:
         """Tells that something in the directories has changed."""
         self._poked.set()
 
-    async def stop(self) -> None:
-        """Ends all streams and removes the socket, if it is still ours."""
+    async def stop(self, *, at_once: bool = False) -> None:
+        """Ends all streams and removes the socket, if it is still ours.
+
+        Args:
+            at_once: do not wait until the kubelet has noticed it. It has to notice it before the
+                same resource is registered again.
+        """
+        limit = 0.0 if at_once else self._parting_limit()
         if self._task is not None:
+            # A registration that is broken off is taken back by the kubelet later: by its name.
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(limit):
+                    await self._answered.wait()
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
-        await self._server.stop()
+        await self._part(limit)
         self.state = State.STOPPED
 
     async def retire(self, limit: float) -> None:
         """Tells the kubelet that there are no devices any more, then stops."""
         await self.service.board.retire(limit)
         await self.stop()
+
+    def _parting_limit(self) -> float:
+        """The time of the loop until which the kubelet may take note of an end."""
+        kubelet = self._kubelet.identity()
+        # One that has come up anew has no books that it could confuse.
+        wait = self._parting.seconds(kubelet) if kubelet == self.registered_with else 0.0
+        return asyncio.get_running_loop().time() + wait
+
+    async def _part(self, limit: float | None = None) -> None:
+        """Ends the streams, waits until the kubelet has taken note, then cuts what is left."""
+        self.service.board.close()
+        await self._parting.end(self._server, self._parting_limit() if limit is None else limit)
+
+    def _note_desertion(self) -> None:
+        """A kubelet that hangs up without having opened a stream will not open one."""
+        if not self.service.board.open_streams:
+            self.service.streams_ended.set()
 
     async def _run(self) -> None:
         unreachable, refused, failed = Backoff(0.1, 5), Backoff(2, 30), Backoff(1, 30)
@@ -161,7 +180,7 @@ class ServedResource:
                 self.state = State.FAILED
                 self._tell(Registered(self.name, Outcome.FAILED))
                 pause = failed.next()
-            await self._server.stop()
+            await self._part()
             await asyncio.sleep(pause)
 
     def _give_up(
@@ -186,7 +205,7 @@ class ServedResource:
         if not self._kubelet.is_wanted or self._kubelet.identity() is not None:
             return
         self.state = State.WAITING
-        await self._server.stop()
+        await self._part()
         log.info("waiting for the kubelet resource=%s socket=%s", self.name, self._kubelet.path)
         while self._kubelet.identity() is None:
             self._poked.clear()
@@ -194,7 +213,8 @@ class ServedResource:
 
     async def _serve(self) -> None:
         if not self._server.owns_socket():
-            await self._server.stop()
+            await self._part()
+            self.service.board.open()
             await self._server.start(self._socket_path)
             self._is_overtaken = False
             level = logging.DEBUG if self._has_served else logging.INFO
@@ -207,7 +227,11 @@ class ServedResource:
         self.registered_with = self._kubelet.identity()
         self.service.streams_ended.clear()
         self._registered_at = asyncio.get_running_loop().time()
-        await self._register(self._kubelet.path, os.path.basename(self._socket_path), self.name)
+        self._answered.clear()
+        try:
+            await self._register(self._kubelet.path, os.path.basename(self._socket_path), self.name)
+        finally:
+            self._answered.set()
         self.state = State.REGISTERED
         self._tell(Registered(self.name, Outcome.OK))
         log.info("registered resource=%s devices=%d", self.name, self.service.resource.size)
@@ -246,8 +270,11 @@ class ServedResource:
 
     def _patience(self) -> float:
         """How long to wait before a loss counts; longer each time if nothing lasts."""
-        now = asyncio.get_running_loop().time()
-        if now - self._registered_at > LASTING:
+        age = asyncio.get_running_loop().time() - self._registered_at
+        if age < CONFUSED and not self._losses.attempts and self._server.owns_socket():
+            self._losses.next()
+            return SOON
+        if age > LASTING:
             self._losses.reset()
         return max(GRACE, self._losses.next())
 

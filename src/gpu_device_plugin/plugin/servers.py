@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.plugin.ailment import Ailment
 from gpu_device_plugin.plugin.board import DeviceBoard
+from gpu_device_plugin.plugin.gate import Gate
 from gpu_device_plugin.plugin.kubelet_socket import Identity, KubeletSocket, plugin_socket_path
 from gpu_device_plugin.plugin.node import Node
+from gpu_device_plugin.plugin.parting import Parting
 from gpu_device_plugin.plugin.preference import LinkedGpus
-from gpu_device_plugin.plugin.served import Gate, ServedResource
+from gpu_device_plugin.plugin.served import ServedResource
 from gpu_device_plugin.plugin.service import ResourceService
 from gpu_device_plugin.resources.model import Resource
 from gpu_device_plugin.telemetry import Listener, nobody
@@ -29,6 +31,7 @@ class Servers:
         self._kubelet = kubelet
         self._tell = tell
         self._directory = socket_directory
+        self._parting = Parting()
         self._served: dict[str, ServedResource] = {}
         self._ailments: dict[str, Ailment] = {}
         """What was known against devices when they were served last."""
@@ -78,9 +81,11 @@ class Servers:
         if keep is not None:
             await self._retire(set(self._served).difference(keep))
         self._ailments = {i: a for board in self.boards for i, a in board.ailments.items()}
-        served, self._served = self._served, {}
-        await asyncio.gather(*(resource.stop() for resource in served.values()))
-        leftovers = [resource.leftover for resource in served.values() if resource.leftover]
+        served, at_once = self.served, keep is None
+        # They are forgotten only then: if this is broken off, the end of the program stops them.
+        await asyncio.gather(*(resource.stop(at_once=at_once) for resource in served))
+        self._served = {}
+        leftovers = [resource.leftover for resource in served if resource.leftover]
         if leftovers:
             raise UserError("; ".join(leftovers), "the directory must be writable")
 
@@ -100,12 +105,20 @@ class Servers:
         service = ResourceService(board, node.settings, preference, node.policy, self._tell)
         path = plugin_socket_path(resource.socket_name, self._directory)
         gate = _mps_gate(resource) if node.needs_mps else None
-        served = ServedResource(service, self._kubelet, path, gate=gate, tell=self._tell)
+        served = ServedResource(
+            *(service, self._kubelet, path),
+            gate=gate,
+            tell=self._tell,
+            parting=self._parting,
+        )
         self._served[resource.name] = served
         return served
 
     async def _retire(self, names: Iterable[str]) -> None:
-        await asyncio.gather(*(self._served.pop(name).retire(RETIRE_SECONDS) for name in names))
+        gone = list(names)
+        await asyncio.gather(*(self._served[name].retire(RETIRE_SECONDS) for name in gone))
+        for name in gone:
+            del self._served[name]
 
 
 def _mps_gate(resource: Resource) -> Gate:

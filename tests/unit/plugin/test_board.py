@@ -199,3 +199,22 @@ def test_health_belongs_to_the_hardware_whatever_else_is_told_of_it():
     told.update(Resource("nvidia.com/gpu", (moved, other)))
 
     assert list(told.ailments) == ["A"]
+
+
+def test_a_closed_board_ends_all_streams_also_later_ones_until_it_is_opened():
+    async def work():
+        told = board()
+        async with aclosing(told.lists()) as lists:
+            await anext(lists)
+            end = asyncio.ensure_future(anext(lists, None))
+            await asyncio.sleep(0)
+            told.close()
+            assert await end is None
+        async with aclosing(told.lists()) as later:
+            assert await anext(later, None) is None
+        assert told.open_streams == 0
+        told.open()
+        async with aclosing(told.lists()) as lists:
+            assert health(await anext(lists)) == ALL_HEALTHY
+
+    run(work())

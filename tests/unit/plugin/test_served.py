@@ -23,6 +23,7 @@ from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
 def quick(monkeypatch):
     """Pauses that are short, so that tests are."""
     monkeypatch.setattr(module, "GRACE", 0.02)
+    monkeypatch.setattr(module, "SOON", 0.02)
     monkeypatch.setattr(module, "Backoff", lambda first, most: Backoff(first / 50, most / 50))
 
 
@@ -188,7 +189,7 @@ def test_stopping_does_not_wait_for_a_kubelet_that_never_reads(tmp_path):
             kubelet.reads_streams = False
             async with served(tmp_path) as resource:
                 await until(lambda: resource.service.board.open_streams == 1)
-                await within(0.5, resource.stop())
+                await within(0.3, resource.stop(at_once=True))
 
     run(work())
 

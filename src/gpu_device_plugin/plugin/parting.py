@@ -1,0 +1,56 @@
+"""How long to wait between the end of a resource's streams and its next registration.
+
+When a stream ends, the kubelet takes the plugin with that resource's *name* out of its books, and
+then closes the connection (`runClient` in its devicemanager, plugin/v1beta1/handler.go). It does so
+at once, unless it is starved or is writing the list before to a slow disk. If the same resource has
+been registered anew by then, it is the new plugin that is taken out: all its devices count as
+unhealthy, or it serves on without the kubelet noticing its end. So the closed connection is waited
+for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from gpu_device_plugin.kubelet.transport import UnixServer
+from gpu_device_plugin.plugin.kubelet_socket import Identity
+
+PARTING = 0.5
+"""Seconds to wait at most."""
+
+
+class Parting:
+    """Knows whether a kubelet closes its connections, so that none is waited for in vain twice."""
+
+    def __init__(self) -> None:
+        self._kubelet: Identity | None = None
+        self._closes: bool | None = None
+
+    def seconds(self, kubelet: Identity | None) -> float:
+        """How long to wait for a kubelet; not at all for one that leaves its connections open."""
+        if kubelet != self._kubelet:
+            self._kubelet, self._closes = kubelet, None
+        return 0.0 if self._closes is False else PARTING
+
+    def note(self, *, closed: bool) -> None:
+        """Tells whether it has closed them in time. One that ever does can only have been slow."""
+        self._closes = self._closes or closed
+
+    async def end(self, server: UnixServer, limit: float) -> None:
+        """Stops a server when its connections have been closed by the kubelet.
+
+        Args:
+            server: one whose streams are about to end.
+            limit: the loop's time at which they are cut; one that has passed asks for that.
+        """
+        if server.is_connected:
+            is_patient = limit > asyncio.get_running_loop().time()
+            closed = False
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(limit):
+                    await server.leave()
+                    closed = True
+            if is_patient:
+                self.note(closed=closed)
+        await server.stop()
