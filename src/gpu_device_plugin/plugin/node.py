@@ -10,7 +10,7 @@ from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import AllocationPolicy, Config
 from gpu_device_plugin.config.render import render
 from gpu_device_plugin.config.validate import validate_plugin
-from gpu_device_plugin.errors import HardwareError, InitError, UserError
+from gpu_device_plugin.errors import HardwareError, InitError, UnwritableError, UserError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.model import Gpu, Inventory
 from gpu_device_plugin.hardware.roots import find_dev_root
@@ -40,6 +40,8 @@ class Node:
     init_problem: str = ""
     plan_problem: str = ""
     """Why nothing is offered although the GPUs can be read; empty if that is not so."""
+    plan_problem_is_over: Callable[[], bool] | None = None
+    """Whether that has passed by itself, which may block; None for what cannot."""
 
     @property
     def config(self) -> Config:
@@ -140,6 +142,7 @@ class NodeReader:
                 plan=Plan(),
                 settings=AllocationSettings.of(loaded.config),
                 plan_problem=str(error),
+                plan_problem_is_over=error.is_over if isinstance(error, UnwritableError) else None,
             )
 
     def plan(self, loaded: Loaded, backend: Backend, inventory: Inventory) -> Node:

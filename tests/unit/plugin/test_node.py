@@ -14,7 +14,7 @@ from support.inventories import a_node, cut_gpu
 from gpu_device_plugin.config.diagnostics import Place
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import AllocationPolicy, Config, Imex
-from gpu_device_plugin.errors import ConfigError, HardwareError, InitError
+from gpu_device_plugin.errors import ConfigError, HardwareError, InitError, UnwritableError
 from gpu_device_plugin.hardware.model import Inventory
 from gpu_device_plugin.plugin import node as module
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings
@@ -147,9 +147,25 @@ def test_a_node_that_need_not_fit_offers_nothing_and_says_why(caplog):
     assert node.plan.resources == ()
     assert node.inventory == UNEVEN
     assert "'single'" in node.plan_problem
+    assert node.plan_problem_is_over is None
     assert "nothing is offered until this is mended" in caplog.text
     fitting = NodeReader(lambda: SINGLE, lambda _: ToldBackend(a_node(2)), CdiSettings())
     assert fitting.read(*fitting.configure(), must_fit=False).plan_problem == ""
+
+
+def test_what_cannot_be_offered_for_now_says_how_to_know_that_it_can(monkeypatch):
+    def fail(*_):
+        raise UnwritableError("the disk is full", "free some space", lambda: True)
+
+    monkeypatch.setattr("gpu_device_plugin.plugin.cdi.set_up_cdi", fail)
+    loaded = Loaded(a_config(device_list_strategy=("cdi-cri",)))
+    reader = NodeReader(lambda: loaded, lambda _: ToldBackend(a_node(2)), CdiSettings())
+
+    node = reader.read(*reader.configure(), must_fit=False)
+
+    assert node.plan_problem == "the disk is full (free some space)"
+    assert node.plan_problem_is_over is not None
+    assert node.plan_problem_is_over()
 
 
 def test_what_would_fit_is_told_without_any_effect(tmp_path):
