@@ -101,7 +101,8 @@ class KubeClient:
         Args:
             target: path of a collection.
             query: what makes the answer endless, such as ``watch=true``.
-            silence_seconds: longest time between two parts of the answer.
+            silence_seconds: longest time until another object begins, whatever else comes; one that
+                has begun has the time of a request to be complete.
         """
         request = self._request("GET", target, query)
         await self._take_turn()
@@ -111,15 +112,18 @@ class KubeClient:
                 if head.status >= 300:
                     raise refusal(request, head, await connection.whole_body(LARGEST))
             rest = b""
+            patience = _Patience(request, silence_seconds)
             async with aclosing(connection.body()) as parts:
-                # The limit is on the reading alone: time that the caller takes does not count.
-                while part := await _next_part(request, parts, silence_seconds):
+                while part := await patience.next_part(parts):
+                    before = bool(rest)
                     *lines, rest = (rest + part).split(b"\n")
                     if len(rest) > LARGEST:
                         raise ApiUnreachable(f"{request}: an event is larger than {LARGEST} bytes")
-                    for line in lines:
-                        if line.strip():
-                            yield decoded(request, line)
+                    events = [line for line in lines if line.strip()]
+                    if events or (rest and not before):
+                        patience = _Patience(request, self._seconds if rest else silence_seconds)
+                    for event in events:
+                        yield decoded(request, event)
 
     async def close(self) -> None:
         """Closes what is open."""
@@ -242,10 +246,12 @@ def path(*parts: str) -> str:
 
 
 @asynccontextmanager
-async def _limit(request: Request, seconds: float) -> AsyncIterator[None]:
-    """Makes an `ApiUnreachable` of what takes longer."""
+async def _limit(
+    request: Request, seconds: float, left: float | None = None
+) -> AsyncIterator[None]:
+    """Makes an `ApiUnreachable` of what takes longer, or longer than what is left of that."""
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds if left is None else max(0.0, left)):
             yield
     except TimeoutError:
         raise ApiUnreachable(
@@ -253,7 +259,22 @@ async def _limit(request: Request, seconds: float) -> AsyncIterator[None]:
         ) from None
 
 
-async def _next_part(request: Request, parts: AsyncIterator[bytes], seconds: float) -> bytes:
-    """The next part of a body, which is never empty; nothing at its end."""
-    async with _limit(request, seconds):
-        return await anext(parts, b"")
+class _Patience:
+    """How long parts of an answer are waited for, in all.
+
+    The limit is on the reading alone: time that the caller takes does not count.
+    """
+
+    def __init__(self, request: Request, seconds: float) -> None:
+        self._request = request
+        self._seconds = seconds
+        self._left = seconds
+
+    async def next_part(self, parts: AsyncIterator[bytes]) -> bytes:
+        """The next part of a body, which is never empty; nothing at its end."""
+        now = asyncio.get_running_loop().time
+        began = now()
+        async with _limit(self._request, self._seconds, self._left):
+            part = await anext(parts, b"")
+        self._left -= now() - began
+        return part
