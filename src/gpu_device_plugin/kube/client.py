@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -16,9 +17,11 @@ from gpu_device_plugin import __version__
 from gpu_device_plugin.kube.access import Access
 from gpu_device_plugin.kube.answers import JsonObject, decoded, refusal
 from gpu_device_plugin.kube.connection import Connection, Endpoint, Head, Request
-from gpu_device_plugin.kube.errors import ApiUnreachable
+from gpu_device_plugin.kube.errors import AccessError, ApiUnreachable
 from gpu_device_plugin.kube.limiter import TokenBucket
 from gpu_device_plugin.kube.tls import TlsContexts
+
+log = logging.getLogger(__name__)
 
 Query = Mapping[str, str]
 
@@ -74,6 +77,8 @@ class KubeClient:
         self._agent = f"{program}/v{__version__}"
         self._seconds = request_seconds
         self._idle: tuple[Connection, float] | None = None
+        self._last_token = ""
+        self._token_told = ""
 
     async def get(self, target: str, query: Query | None = None) -> JsonObject:
         """The object, or list of objects, of that path."""
@@ -230,8 +235,22 @@ class KubeClient:
             method, f"{full}?{urlencode(query)}" if query else full, tuple(headers), body
         )
 
+    def _token(self) -> str:
+        """The token to send; while its file cannot be used, the last one that was in it."""
+        try:
+            self._last_token = self._access.bearer_token()
+        except AccessError as error:
+            if not self._last_token:
+                raise
+            if error.message != self._token_told:
+                log.warning("%s; the former token stays in use", error.message)
+            self._token_told = error.message
+        else:
+            self._token_told = ""
+        return self._last_token
+
     def _credentials(self) -> str:
-        token = self._access.bearer_token()
+        token = self._token()
         if token:
             return f"Bearer {token}"
         if self._access.username:

@@ -464,6 +464,33 @@ class TestCredentials:
 
             run(work())
 
+    def test_the_last_token_is_sent_while_its_file_cannot_be_used(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        token = tmp_path / "token"
+        token.write_text("one")
+        with ApiServer(tokens={"one"}) as api:
+            api.store.put(NODE)
+            access = load_access(api.kubeconfig(tmp_path, token_file=str(token)))
+
+            async def work() -> None:
+                async with KubeClient(access) as client:
+                    assert await client.get(NODE)
+                    token.write_text("")
+                    for _ in range(2):
+                        assert await client.get(NODE)
+                    token.unlink()
+                    assert await client.get(NODE)
+                    api.tokens = {"two"}
+                    token.write_text("two")
+                    assert await client.get(NODE)
+
+            run(work())
+        told = [record.getMessage() for record in caplog.records]
+        assert len(told) == 2
+        assert told[0].endswith("cannot be used: it is empty; the former token stays in use")
+        assert "No such file" in told[1]
+
     def test_name_and_password_are_sent(self, tmp_path: Path) -> None:
         with ApiServer() as api:
             api.store.put(NODE)
@@ -560,7 +587,7 @@ class TestTls:
             self.read(Access("https://127.0.0.1:1", "kubeconfig k", tls))
 
     def test_a_certificate_that_is_replaced_is_followed(
-        self, tmp_path: Path, certificates: Certificates
+        self, tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture
     ) -> None:
         authority = tmp_path / "ca.crt"
         other = make_certificates(tmp_path / "other")
@@ -575,7 +602,11 @@ class TestTls:
                     authority.write_text("half a")
                     with pytest.raises(ApiUnreachable, match="certificate"):
                         await client.get(NODE)
+                    with pytest.raises(ApiUnreachable, match="certificate"):
+                        await client.get(NODE)
                     authority.write_bytes(certificates.authority.read_bytes())
                     assert await client.get(NODE)
 
             run(work())
+        assert caplog.text.count("the former certificates stay in use") == 1
+        assert f"certificate authority cannot be used: {authority}" in caplog.text
