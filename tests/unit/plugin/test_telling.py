@@ -334,7 +334,7 @@ class TestHealth:
         backend = ToldBackend(a_node(2))
         recovery = Recovery(backend, a_node(2), lambda: [board], lambda: 1000.0, told.append)
         board.mark_unhealthy(
-            board.resource.devices[:1], Ailment("XID 69", Severity.RECOVERABLE, 0, 0)
+            board.resource.devices[:1], Ailment("XID 69", Severity.RECOVERABLE, 0, 0, heard=0)
         )
         backend.problems["GPU-0"] = "wants a reset"
         run(recovery.look(60))
