@@ -171,7 +171,10 @@ class StreamOutput:
             self._stream.write(text)
             self._stream.flush()
         except OSError as error:
-            raise OutputError(f"labels cannot be printed: {error.strerror}") from None
+            raise OutputError(
+                f"labels cannot be printed: {error.strerror}",
+                "they go to standard output, as --output-file (GFD_OUTPUT_FILE) is empty",
+            ) from None
         self._last = text
         return True
 
