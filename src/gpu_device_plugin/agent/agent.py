@@ -182,7 +182,7 @@ class Agent:
         while True:
             await asyncio.sleep(INIT_RETRY_SECONDS)
             node = self._supervisor.observe().node
-            if node is None or not node.plan_problem or node.plan_problem_is_over is not None:
+            if node is None or not node.plan_problem or node.problem_is_over is not None:
                 continue
             if await self._configurations.fits(node):
                 self._supervisor.reload()

@@ -59,6 +59,8 @@ class Companions:
         self._tasks: list[asyncio.Task[None]] = []
         self._place: asyncio.Task[None] | None = None
         self._place_pauses = Backoff(PLACE_RETRY_SECONDS, LONGEST_PLACE_SECONDS)
+        self._place_pause = self._place_pauses.next()
+        """Before the next look; longer after each one, also if another reload was in vain."""
 
     def start(
         self,
@@ -69,10 +71,11 @@ class Companions:
     ) -> None:
         """Begins all that a node needs."""
         self.health.show_on(boards, policy)
-        if node.plan_problem_is_over is not None:
-            self.await_place(node.plan_problem_is_over)
+        if node.problem_is_over is not None:
+            self.await_place(node.problem_is_over)
         else:
             self._place_pauses.reset()
+            self._place_pause = self._place_pauses.next()
         inventory = node.inventory
         if inventory is None:
             self._begin("driver", lambda: self._await_driver(node))
@@ -114,7 +117,8 @@ class Companions:
 
     async def _await_place(self, is_over: Callable[[], bool]) -> None:
         while True:
-            await asyncio.sleep(self._place_pauses.next())
+            await asyncio.sleep(self._place_pause)
+            self._place_pause = self._place_pauses.next()
             with suppress(OSError):  # no thread can be started
                 if await in_thread("place", is_over):
                     break

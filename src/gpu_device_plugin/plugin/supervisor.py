@@ -255,8 +255,8 @@ class Supervisor:
         if before is None:
             return
         log.info("the hardware has changed: adapting")
-        plan = self._reader.plan_or_nothing
-        node = await in_thread("plan", lambda: plan(before.loaded, before.backend, inventory))
+        plan = self._reader.plan_anew
+        node = await in_thread("plan", lambda: plan(before, inventory))
         await self._beside.stop()
         preference = LinkedGpus(node.gpus, self._tell)
         await self._servers.adapt(node, preference)

@@ -119,6 +119,22 @@ def test_files_that_can_be_written_again_are_a_reason_to_read_all_anew(
     assert caplog.text.count("files that could not be written can be written now") == 1
 
 
+def test_the_wait_for_a_place_grows_with_looks_and_not_with_reloads_in_vain() -> None:
+    async def work() -> list[float]:
+        companions = Companions(lambda: None, lambda _: None, 0)
+        pauses = []
+        for _ in range(5):
+            companions.await_place(lambda: False)
+            await asyncio.sleep(0)
+            pauses.append(companions._place_pause)
+        await companions.stop()
+        return pauses
+
+    pauses = run(work())
+    assert set(pauses) == {pauses[0]}
+    assert pauses[0] < 2 * module.PLACE_RETRY_SECONDS
+
+
 def test_a_node_that_nothing_is_offered_of_for_now_is_read_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -127,7 +143,7 @@ def test_a_node_that_nothing_is_offered_of_for_now_is_read_anew(
     async def work() -> None:
         asked = asyncio.Event()
         companions = Companions(asked.set, lambda _: None, 0)
-        begin(companions, replace(node_of(), plan_problem_is_over=lambda: True))
+        begin(companions, replace(node_of(), problem_is_over=lambda: True))
         try:
             await within(10, asked.wait())
         finally:
