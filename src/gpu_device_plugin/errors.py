@@ -5,6 +5,7 @@
     UserError                    one line to the log, no traceback, exit code 1
     ├── UsageError               a flag or an environment variable is wrong
     ├── ConfigError              the configuration file or a combination of values is wrong
+    │   └── UnwritableError      a file cannot be written where the options say, for now
     ├── HardwareError            the GPUs of the node cannot be read
     │   └── InitError            the driver library is missing or cannot be initialised
     └── RequestError             a kubelet's request cannot be answered (a gRPC status, the process lives)
@@ -13,6 +14,8 @@ Anything else that is raised is a programming error and keeps its traceback.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 
 class UserError(Exception):
@@ -33,6 +36,21 @@ class UsageError(UserError):
 
 class ConfigError(UserError):
     """A configuration file, or a combination of options, cannot be used."""
+
+
+class UnwritableError(ConfigError):
+    """A file cannot be written where it has to be; that may pass, such as that a disk is full."""
+
+    def __init__(self, message: str, hint: str, is_over: Callable[[], bool]) -> None:
+        """Takes what is wrong.
+
+        Args:
+            message: as for other errors.
+            hint: as for other errors.
+            is_over: whether the file could be written by now; may block.
+        """
+        super().__init__(message, hint)
+        self.is_over = is_over
 
 
 class HardwareError(UserError):

@@ -102,6 +102,8 @@ class Reloaded:
 
     outcome: Outcome
     error: str = ""
+    is_passing: bool = False
+    """Whether the error may pass by itself, and is tried again then."""
 
 
 @dataclass(frozen=True, slots=True)

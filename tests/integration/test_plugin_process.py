@@ -514,6 +514,26 @@ def test_a_socket_that_cannot_be_removed_is_told(tmp_path):
     run(work())
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file immutable")
+def test_a_reload_that_cannot_replace_its_socket_tries_until_it_can(tmp_path):
+    async def work():
+        async with node(tmp_path) as (kubelet, running):
+            await kubelet.until(allocatable(4), "four GPUs")
+            if await changed("+i", tmp_path) != 0:
+                pytest.skip("the file system has no immutable directories")
+            try:
+                running.signal(signal.SIGHUP)
+                await running.logged("nvidia-gpu.sock cannot be removed")
+                await running.logged("cannot be served; next attempt")
+            finally:
+                assert await changed("-i", tmp_path) == 0
+            await kubelet.until(allocatable(4), "four GPUs again")
+            running.signal(signal.SIGTERM)
+            assert await running.ended(5) == 0
+
+    run(work())
+
+
 def test_help_that_nobody_can_read_is_one_line_and_1():
     with open("/dev/full", "w") as full:
         ended = subprocess.run(

@@ -182,7 +182,9 @@ class Agent:
         while True:
             await asyncio.sleep(INIT_RETRY_SECONDS)
             node = self._supervisor.observe().node
-            if node is not None and node.plan_problem and await self._configurations.fits(node):
+            if node is None or not node.plan_problem or node.problem_is_over is not None:
+                continue
+            if await self._configurations.fits(node):
                 self._supervisor.reload()
 
     async def _something(self) -> None:
@@ -201,7 +203,7 @@ class Agent:
         if isinstance(happening, Reloaded):
             self._said_once.forget()
             if happening.outcome is Outcome.FAILED:
-                self._configurations.failed(happening.error)
+                self._configurations.failed(happening.error, is_passing=happening.is_passing)
                 self._wake.set()
         elif isinstance(happening, HealthChanged) and happening.devices:
             # What the hardware is now is for the next reading to say, for devices and labels.

@@ -168,12 +168,20 @@ class Configurations:
         if node.inventory != self._inventory:
             self._inventory, self._refused = node.inventory, None
 
-    def failed(self, error: str) -> None:
-        """What was given out last could not be applied; what was in force still is."""
+    def failed(self, error: str, *, is_passing: bool = False) -> None:
+        """What was given out last could not be applied; what was in force still is.
+
+        Args:
+            error: why not.
+            is_passing: whether it is nothing of the configuration, and will be given out again.
+        """
         handed = self._handed
         if handed is None or handed is self._in_force:
             self._reload_problem = error
             self.problem_since = self._clock()
+            return
+        if is_passing:
+            self._note(error, KEPT, handed.candidate.profile.name)
             return
         self._refused = handed.candidate, error
         if self._wanted is handed:

@@ -12,7 +12,8 @@ from gpu_device_plugin.cdi.model import Spec
 from gpu_device_plugin.cdi.names import CdiClass
 from gpu_device_plugin.cdi.notes import reason
 from gpu_device_plugin.cdi.validate import validate
-from gpu_device_plugin.errors import ConfigError
+from gpu_device_plugin.errors import ConfigError, UnwritableError
+from gpu_device_plugin.storage import PASSING, remedy, write_error
 
 DIRECTORY = "/var/run/cdi"
 """Where every runtime looks for specifications that do not outlive a boot (CDI specification)."""
@@ -50,13 +51,14 @@ def write_specs(specs: GeneratedSpecs, directory: str = DIRECTORY) -> tuple[File
     classes that the plugin does not know are not touched.
 
     Raises:
-        ConfigError: the directory or a file cannot be written; files written before stay.
+        ConfigError: the directory or a file cannot be written (`UnwritableError`: for now); files
+            written before stay.
     """
     folder = Path(directory)
     try:
-        folder.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+        _make(folder)
     except OSError as error:
-        raise ConfigError(f"{folder}: cannot be made: {reason(error)}") from error
+        raise _refusal(f"{folder}: cannot be made", error, folder, 0) from error
     outcomes = [FileOutcome(write_spec(spec, folder), Action.WRITTEN) for spec in specs.specs]
     results = {result.cls: result for result in specs.classes}
     for cls in CdiClass:
@@ -70,15 +72,39 @@ def write_spec(spec: Spec, folder: Path) -> Path:
     """Writes one specification and returns its path.
 
     Raises:
-        ConfigError: it is not valid, or the file cannot be written.
+        ConfigError: it is not valid, or the file cannot be written (`UnwritableError`: for now).
     """
     validate(spec)
     path = folder / file_name(spec.kind)
+    data = b""
     try:
-        _replace(path, spec.to_json().encode())
+        data = spec.to_json().encode()
+        _replace(path, data)
     except (OSError, UnicodeEncodeError) as error:  # an option that is not UTF-8
-        raise ConfigError(f"{path}: cannot be written: {reason(error)}") from error
+        raise _refusal(f"{path}: cannot be written", error, folder, len(data)) from error
     return path
+
+
+def _make(folder: Path) -> None:
+    folder.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
+
+
+def _refusal(
+    what: str, error: OSError | UnicodeEncodeError, folder: Path, size: int
+) -> ConfigError:
+    """The error that tells what could not be made, and for something that may pass, when it has."""
+    message = f"{what}: {reason(error)}"
+    if not isinstance(error, OSError) or error.errno not in PASSING:
+        return ConfigError(message)
+
+    def is_over() -> bool:
+        try:
+            _make(folder)
+        except OSError:
+            return False
+        return write_error(str(folder), size) is None
+
+    return UnwritableError(message, remedy(error, str(folder)), is_over)
 
 
 def file_name(kind: str) -> str:

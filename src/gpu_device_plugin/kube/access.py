@@ -74,10 +74,12 @@ class Access:
         return token
 
     def _no_token(self, why: str) -> AccessError:
+        is_missing = self.token_file and not os.path.exists(self.token_file)
+        hint = "automountServiceAccountToken of the pod must not be false" if is_missing else ""
         return AccessError(
             f"{self.source}: the token{f' in {self.token_file}' if self.token_file else ''} "
             f"cannot be used: {why}",
-            "" if self.token else "automountServiceAccountToken of the pod must not be false",
+            hint,
         )
 
 
@@ -119,8 +121,17 @@ def service_account(environment: Mapping[str, str], directory: str = SERVICE_ACC
         tls=Tls(ca_file=authority if os.path.exists(authority) else ""),
         token_file=token,
     )
-    access.bearer_token()
+    if not _is_empty(token):
+        # One that is empty is about to be written, and asked for again with every request.
+        access.bearer_token()
     return access
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        return os.stat(path).st_size == 0
+    except OSError:
+        return False
 
 
 def _reason(error: OSError | ValueError) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -16,9 +17,11 @@ from gpu_device_plugin import __version__
 from gpu_device_plugin.kube.access import Access
 from gpu_device_plugin.kube.answers import JsonObject, decoded, refusal
 from gpu_device_plugin.kube.connection import Connection, Endpoint, Head, Request
-from gpu_device_plugin.kube.errors import ApiUnreachable
+from gpu_device_plugin.kube.errors import AccessError, ApiUnreachable
 from gpu_device_plugin.kube.limiter import TokenBucket
 from gpu_device_plugin.kube.tls import TlsContexts
+
+log = logging.getLogger(__name__)
 
 Query = Mapping[str, str]
 
@@ -74,6 +77,8 @@ class KubeClient:
         self._agent = f"{program}/v{__version__}"
         self._seconds = request_seconds
         self._idle: tuple[Connection, float] | None = None
+        self._last_token = ""
+        self._token_told = ""
 
     async def get(self, target: str, query: Query | None = None) -> JsonObject:
         """The object, or list of objects, of that path."""
@@ -101,7 +106,8 @@ class KubeClient:
         Args:
             target: path of a collection.
             query: what makes the answer endless, such as ``watch=true``.
-            silence_seconds: longest time between two parts of the answer.
+            silence_seconds: longest time until another object begins, whatever else comes; one that
+                has begun has the time of a request to be complete.
         """
         request = self._request("GET", target, query)
         await self._take_turn()
@@ -111,15 +117,18 @@ class KubeClient:
                 if head.status >= 300:
                     raise refusal(request, head, await connection.whole_body(LARGEST))
             rest = b""
+            patience = _Patience(request, silence_seconds)
             async with aclosing(connection.body()) as parts:
-                # The limit is on the reading alone: time that the caller takes does not count.
-                while part := await _next_part(request, parts, silence_seconds):
+                while part := await patience.next_part(parts):
+                    before = bool(rest)
                     *lines, rest = (rest + part).split(b"\n")
                     if len(rest) > LARGEST:
                         raise ApiUnreachable(f"{request}: an event is larger than {LARGEST} bytes")
-                    for line in lines:
-                        if line.strip():
-                            yield decoded(request, line)
+                    events = [line for line in lines if line.strip()]
+                    if events or (rest and not before):
+                        patience = _Patience(request, self._seconds if rest else silence_seconds)
+                    for event in events:
+                        yield decoded(request, event)
 
     async def close(self) -> None:
         """Closes what is open."""
@@ -226,8 +235,22 @@ class KubeClient:
             method, f"{full}?{urlencode(query)}" if query else full, tuple(headers), body
         )
 
+    def _token(self) -> str:
+        """The token to send; while its file cannot be used, the last one that was in it."""
+        try:
+            self._last_token = self._access.bearer_token()
+        except AccessError as error:
+            if not self._last_token:
+                raise
+            if error.message != self._token_told:
+                log.warning("%s; the former token stays in use", error.message)
+            self._token_told = error.message
+        else:
+            self._token_told = ""
+        return self._last_token
+
     def _credentials(self) -> str:
-        token = self._access.bearer_token()
+        token = self._token()
         if token:
             return f"Bearer {token}"
         if self._access.username:
@@ -242,10 +265,12 @@ def path(*parts: str) -> str:
 
 
 @asynccontextmanager
-async def _limit(request: Request, seconds: float) -> AsyncIterator[None]:
-    """Makes an `ApiUnreachable` of what takes longer."""
+async def _limit(
+    request: Request, seconds: float, left: float | None = None
+) -> AsyncIterator[None]:
+    """Makes an `ApiUnreachable` of what takes longer, or longer than what is left of that."""
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds if left is None else max(0.0, left)):
             yield
     except TimeoutError:
         raise ApiUnreachable(
@@ -253,7 +278,22 @@ async def _limit(request: Request, seconds: float) -> AsyncIterator[None]:
         ) from None
 
 
-async def _next_part(request: Request, parts: AsyncIterator[bytes], seconds: float) -> bytes:
-    """The next part of a body, which is never empty; nothing at its end."""
-    async with _limit(request, seconds):
-        return await anext(parts, b"")
+class _Patience:
+    """How long parts of an answer are waited for, in all.
+
+    The limit is on the reading alone: time that the caller takes does not count.
+    """
+
+    def __init__(self, request: Request, seconds: float) -> None:
+        self._request = request
+        self._seconds = seconds
+        self._left = seconds
+
+    async def next_part(self, parts: AsyncIterator[bytes]) -> bytes:
+        """The next part of a body, which is never empty; nothing at its end."""
+        now = asyncio.get_running_loop().time
+        began = now()
+        async with _limit(self._request, self._seconds, self._left):
+            part = await anext(parts, b"")
+        self._left -= now() - began
+        return part

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import socket
 import ssl
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -15,6 +16,7 @@ from typing import Any, Self
 import h11
 
 from gpu_device_plugin.kube.errors import ApiUnreachable
+from gpu_device_plugin.threads import in_thread
 
 READ_BYTES = 65536
 LARGEST_HEAD = 64 * 1024
@@ -81,9 +83,7 @@ class Connection:
         name = (endpoint.server_name or endpoint.host) if endpoint.tls else None
         try:
             async with asyncio.timeout(seconds):
-                reader, writer = await asyncio.open_connection(
-                    endpoint.host, endpoint.port, ssl=endpoint.tls, server_hostname=name
-                )
+                reader, writer = await _connected(endpoint, name)
         except TimeoutError:
             raise ApiUnreachable(
                 f"{endpoint.what} cannot be reached at {where}: no connection within {seconds:g} s"
@@ -198,6 +198,33 @@ class Connection:
             self._has_ended = not data
             self._is_answering |= bool(data)
             self._protocol.receive_data(data)
+
+
+async def _connected(
+    endpoint: Endpoint, name: str | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to the first address of a name that answers.
+
+    The name is looked up in a thread of our own, since the loop's own lookups hold up the end of
+    the program for as long as the resolver waits for its servers.
+    """
+    failure: OSError | None = None
+    for address in await _addresses(endpoint.host, endpoint.port):
+        try:
+            return await asyncio.open_connection(
+                address, endpoint.port, ssl=endpoint.tls, server_hostname=name
+            )
+        except OSError as error:
+            failure = failure or error
+    raise failure or OSError(f"{endpoint.host} has no address")
+
+
+async def _addresses(host: str, port: int) -> list[str]:
+    with suppress(ValueError):
+        ipaddress.ip_address(host.partition("%")[0])
+        return [host]
+    found = await in_thread("name", lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    return list(dict.fromkeys(str(place[0]) for *_, place in found))
 
 
 def _notice_dead_peer(writer: asyncio.StreamWriter) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from contextlib import contextmanager
 
 from gpu_device_plugin.kube.access import Tls
 from gpu_device_plugin.kube.errors import AccessError
+
+log = logging.getLogger(__name__)
 
 
 class TlsContexts:
@@ -19,6 +22,7 @@ class TlsContexts:
         self._source = source
         self._context: ssl.SSLContext | None = None
         self._seen: tuple[object, ...] = ()
+        self._told = ""
 
     def current(self) -> ssl.SSLContext:
         """The context to connect with now.
@@ -30,10 +34,15 @@ class TlsContexts:
         if self._context is None or now != self._seen:
             try:
                 self._context, self._seen = make_context(self._tls, self._source), now
-            except AccessError:
+            except AccessError as error:
                 # Caught in the middle of a replacement: what worked goes on working.
                 if self._context is None:
                     raise
+                if str(error) != self._told:
+                    log.warning("%s; the former certificates stay in use", error)
+                self._told = str(error)
+            else:
+                self._told = ""
         return self._context
 
 

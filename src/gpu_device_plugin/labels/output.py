@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import IO, Protocol
 
 from gpu_device_plugin.errors import UserError
+from gpu_device_plugin.storage import remedy
 from gpu_device_plugin.threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -105,9 +106,10 @@ class FileOutput:
             os.replace(temporary, self._path)
         except OSError as error:
             _remove(temporary)
+            hint = remedy(error, directory) or _HINTS.get(error.errno or 0)
             raise OutputError(
                 f"labels cannot be written to {self._path}: {error.strerror}",
-                _HINTS.get(error.errno or 0) or "--output-file (GFD_OUTPUT_FILE) names the file",
+                hint or "--output-file (GFD_OUTPUT_FILE) names the file",
             ) from None
 
     async def withdraw(self) -> None:
@@ -121,10 +123,10 @@ class FileOutput:
             self._lock.release()
         try:
             os.unlink(self._path)
-        except FileNotFoundError:
-            return
         except OSError as error:
-            log.warning("%s cannot be removed: %s", self._path, error.strerror)
+            # A read-only file system refuses before it looks whether there is such a file.
+            if os.path.lexists(self._path):
+                log.warning("%s cannot be removed: %s", self._path, error.strerror)
         else:
             log.info("removed %s", self._path)
 
@@ -169,7 +171,10 @@ class StreamOutput:
             self._stream.write(text)
             self._stream.flush()
         except OSError as error:
-            raise OutputError(f"labels cannot be printed: {error.strerror}") from None
+            raise OutputError(
+                f"labels cannot be printed: {error.strerror}",
+                "they go to standard output, as --output-file (GFD_OUTPUT_FILE) is empty",
+            ) from None
         self._last = text
         return True
 
@@ -188,11 +193,8 @@ _HINTS = {
     errno.ENOENT: f"the directory does not exist: {_DIRECTORY_HINT}",
     errno.ENOTDIR: f"its directory is none: {_DIRECTORY_HINT}",
     errno.EISDIR: "a directory is in its place",
-    errno.EROFS: "the directory must be mounted read-write",
     errno.EACCES: "the user of the container, or SELinux, does not allow it",
     errno.EPERM: "the user of the container, or SELinux, does not allow it",
-    errno.ENOSPC: "free some space there",
-    errno.EDQUOT: "free some space there",
 }
 
 

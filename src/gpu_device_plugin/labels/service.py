@@ -157,7 +157,6 @@ class LabelService:
         await work.output.close()
         if work.output.place != fresh.output.place:
             self._former.append(work.output)
-            self._has_published = False
             self.record.move()
         self.record.reload_problem = ""
         self._begin(fresh)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpu_device_plugin.mps.compute_mode import (
     ComputeMode,
@@ -19,9 +19,10 @@ from gpu_device_plugin.mps.log_tail import LogTail
 from gpu_device_plugin.mps.names import DaemonFiles, touch
 from gpu_device_plugin.mps.plan import DaemonSpec
 from gpu_device_plugin.mps.processes import wait_for_end
-from gpu_device_plugin.mps.remains import end_daemon, remove_files, withdraw
+from gpu_device_plugin.mps.remains import Remover, end_daemon
 from gpu_device_plugin.mps.selinux import label_for_containers
 from gpu_device_plugin.mps.tool import ControlTool, ToolError
+from gpu_device_plugin.storage import remedy, write_error
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class Surroundings:
     root: str
     tool: ControlTool
     modes: ComputeModes
+    remover: Remover = field(default_factory=Remover)
 
 
 class MpsDaemon:
@@ -55,6 +57,7 @@ class MpsDaemon:
         """The daemon's number; None if it is none that can be watched."""
         self._tool = around.tool
         self._modes = around.modes
+        self._remover = around.remover
         self._tail: LogTail | None = None
         self._exclusive = list[str]()
         self._is_started = False
@@ -99,7 +102,7 @@ class MpsDaemon:
         Returns:
             What could not be undone.
         """
-        withdraw(self.files.started)
+        self._remover.withdraw(self.files.started)
         is_unseen = self._is_started and self.pid is None
         problems = await end_daemon(self._tool, self.files, unseen_too=is_unseen)
         self._is_started = False
@@ -109,7 +112,7 @@ class MpsDaemon:
             self._tail = None
         problems += await reset_all(self._modes, self._exclusive)
         self._exclusive.clear()
-        remove_files(self.files)
+        self._remover.remove_files(self.files)
         return problems
 
     async def _make_exclusive(self) -> None:
@@ -164,7 +167,14 @@ class MpsDaemon:
                 while (pid := lock_holder(self.files)) is None:  # noqa: ASYNC110 - as above
                     await asyncio.sleep(POLL_SECONDS)
         except TimeoutError:
-            raise StartFailed(
-                f"the MPS daemon ended at once; {self.files.control_log} may say why"
-            ) from None
+            raise StartFailed(f"the MPS daemon ended at once; {self._why_at_once()}") from None
         return pid
+
+    def _why_at_once(self) -> str:
+        error = write_error(self.files.pipe)
+        if error is None:
+            return f"{self.files.control_log} may say why"
+        hint = remedy(error, self.files.pipe)
+        return f"nothing can be written to {self.files.pipe}: {error.strerror}" + (
+            f" ({hint})" if hint else ""
+        )

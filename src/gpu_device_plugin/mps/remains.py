@@ -96,27 +96,47 @@ def _uses(pid: int, pipe: str) -> bool:
         return False
 
 
-def withdraw(path: str) -> None:
-    """Removes a file that tells of readiness, if it is there."""
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        log.warning("%s cannot be removed: %s", path, error.strerror)
+class Remover:
+    """Removes files, and says once of each that cannot be removed for now, however often it tries."""
 
+    def __init__(self) -> None:
+        self._told = dict[str, str]()
+        """What was said last of files that stay."""
 
-def remove_files(files: DaemonFiles) -> None:
-    """Removes what a daemon has besides its pipes, to which mounts of clients may lead."""
-    withdraw(files.started)
-    if os.path.isdir(files.log):
-        shutil.rmtree(
-            files.log, onerror=lambda _, path, why: log.warning("%s stays: %s", path, why[1])
-        )
+    def withdraw(self, path: str) -> None:
+        """Removes a file that tells of readiness, if it is there."""
+        try:
+            os.unlink(path)
+        except OSError as error:
+            # What is not there cannot be removed from a read-only file system either.
+            if os.path.lexists(path):
+                if self._is_news(path, error):
+                    log.warning("%s cannot be removed: %s", path, error.strerror)
+                return
+        self._told.pop(path, None)
+
+    def remove_files(self, files: DaemonFiles) -> None:
+        """Removes what a daemon has besides its pipes, to which mounts of clients may lead."""
+        self.withdraw(files.started)
+        problems = list[BaseException]()
+        if os.path.isdir(files.log):
+            shutil.rmtree(files.log, onerror=lambda _, __, why: problems.append(why[1]))
+        if not problems:
+            self._told.pop(files.log, None)
+        elif self._is_news(files.log, problems[0]):
+            log.warning("%s stays: %s", files.log, problems[0])
+
+    def _is_news(self, path: str, problem: BaseException) -> bool:
+        before, self._told[path] = self._told.get(path), str(problem)
+        return before != str(problem)
 
 
 async def repair(
-    root: str, wanted: Mapping[str, DaemonSpec], tool: ControlTool, modes: ComputeModes
+    root: str,
+    wanted: Mapping[str, DaemonSpec],
+    tool: ControlTool,
+    modes: ComputeModes,
+    remover: Remover,
 ) -> None:
     """Puts right what a program that was killed has left, but for daemons that are wanted.
 
@@ -127,8 +147,9 @@ async def repair(
         wanted: by resource, the daemons that are about to be started.
         tool: the control program.
         modes: the compute modes of the node.
+        remover: removes the files.
     """
-    withdraw(ready_file(root))
+    remover.withdraw(ready_file(root))
     stale = [files for files in find_traces(root) if _is_stale(files)]
     if not stale:
         return
@@ -136,7 +157,7 @@ async def repair(
         if files.resource not in wanted:
             log.warning("cleaning up after a program that was killed resource=%s", files.resource)
             _tell(await end_daemon(tool, files))
-            remove_files(files)
+            remover.remove_files(files)
     needed = {gpu for spec in wanted.values() for gpu in spec.gpus}
     left = [gpu for gpu in await modes.exclusive() if gpu not in needed]
     _tell(await reset_all(modes, left))

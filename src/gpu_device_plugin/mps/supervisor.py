@@ -12,7 +12,8 @@ from gpu_device_plugin.mps.daemon import Surroundings
 from gpu_device_plugin.mps.keeper import DaemonKeeper
 from gpu_device_plugin.mps.names import ready_file, touch
 from gpu_device_plugin.mps.plan import DaemonSpec
-from gpu_device_plugin.mps.remains import repair, withdraw
+from gpu_device_plugin.mps.remains import repair
+from gpu_device_plugin.storage import remedy
 from gpu_device_plugin.telemetry import Listener, Outcome, Reloaded, nobody
 from gpu_device_plugin.threads import in_thread
 
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 
 DRIVER_RETRY_SECONDS = 30.0
 """Pause before a driver that could not be used is tried again."""
+MARK_RETRY_SECONDS = 5.0
+"""Pause before the file that tells of readiness is made, where that was not possible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,9 @@ class MpsSupervisor:
         """Why it is not known which daemons are needed; empty if it is."""
         self.is_ready = False
         """Whether every daemon that is needed runs, as the file `.ready` tells."""
+        self.mark_problem = ""
+        """Why that file cannot be made though they run; empty if it can."""
+        self._was_ready = False
         self._keepers = dict[str, DaemonKeeper]()
 
     def observe(self) -> tuple[DaemonState, ...]:
@@ -90,7 +96,7 @@ class MpsSupervisor:
             UserError: the configuration or the hardware cannot be used, or the compute mode of
                 a GPU cannot be set back at the end.
         """
-        withdraw(ready_file(self._around.root))
+        self._around.remover.withdraw(ready_file(self._around.root))
         life = asyncio.create_task(self._live(), name="supervisor")
         end = asyncio.create_task(self._stop.wait(), name="stop signal")
         try:
@@ -100,7 +106,7 @@ class MpsSupervisor:
             life.cancel()
             end.cancel()
             await asyncio.gather(life, end, return_exceptions=True)
-            withdraw(ready_file(self._around.root))
+            self._around.remover.withdraw(ready_file(self._around.root))
             problems = await self._end(list(self._keepers.values()))
         if was_done:
             life.result()
@@ -110,7 +116,8 @@ class MpsSupervisor:
     async def _live(self) -> None:
         wanted = await in_thread("read", self._read)
         by_resource = {spec.resource: spec for spec in wanted.daemons}
-        await repair(self._around.root, by_resource, self._around.tool, self._around.modes)
+        around = self._around
+        await repair(around.root, by_resource, around.tool, around.modes, around.remover)
         await self._apply(wanted)
         while True:
             self._show_readiness()
@@ -121,12 +128,15 @@ class MpsSupervisor:
                 await self._read_anew()
 
     async def _wait(self) -> None:
-        """Waits for news; while the driver cannot be used, not for long."""
+        """Waits for news; while the driver or a file cannot be used, not for long."""
+        limit = DRIVER_RETRY_SECONDS if self.problem else None
+        if self.mark_problem:
+            limit = MARK_RETRY_SECONDS
         try:
-            async with asyncio.timeout(DRIVER_RETRY_SECONDS if self.problem else None):
+            async with asyncio.timeout(limit):
                 await self._wake.wait()
         except TimeoutError:
-            self._reload = True
+            self._reload = bool(self.problem)
 
     async def _read_anew(self) -> None:
         """Follows a new configuration; one that cannot be used changes nothing."""
@@ -187,25 +197,38 @@ class MpsSupervisor:
         """Makes or removes the file that tells whether every daemon runs.
 
         Raises:
-            ConfigError: the file cannot be made.
+            ConfigError: the file cannot be made, and never could be, as in v0.19.3.
         """
         ready = not self.problem and all(k.is_up for k in self._keepers.values())
+        before, self.mark_problem = self.mark_problem, ""
         if not ready:
             self._withdraw_readiness()
         elif not self.is_ready:
-            path = ready_file(self._around.root)
             try:
-                touch(path)
-            except OSError as error:
-                raise ConfigError(
-                    f"{path} cannot be made: {error.strerror}",
-                    "mount the directory of --mps-root there, writable",
-                ) from None
-            self.is_ready = True
-            log.info("ready")
+                self._mark_ready()
+            except ConfigError as error:
+                if not self._was_ready:
+                    raise
+                self.mark_problem = str(error)
+                if self.mark_problem != before:
+                    log.error("%s; trying again", error)
+            else:
+                self.is_ready = self._was_ready = True
+                log.info("ready")
+
+    def _mark_ready(self) -> None:
+        path = ready_file(self._around.root)
+        try:
+            touch(path)
+        except OSError as error:
+            hint = remedy(error, self._around.root)
+            raise ConfigError(
+                f"{path} cannot be made: {error.strerror}",
+                hint or "mount the directory of --mps-root there, writable",
+            ) from None
 
     def _withdraw_readiness(self) -> None:
         if self.is_ready:
             log.info("not ready any more")
         self.is_ready = False
-        withdraw(ready_file(self._around.root))
+        self._around.remover.withdraw(ready_file(self._around.root))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 
@@ -33,8 +34,16 @@ class Ailment:
     last: float
     """Seconds since 1970 of the newest event."""
     count: int = 1
+    heard: float = field(default_factory=time.monotonic, compare=False)
+    """When the newest event was heard of, by the clock that nobody sets: what waits counts by it."""
 
     def joined_by(self, other: Ailment) -> Ailment:
         """This ailment after one more event; the reason is that of the firmest one."""
         firmer = other if other.severity > self.severity else self
-        return replace(firmer, first=self.first, last=other.last, count=self.count + other.count)
+        return replace(
+            firmer,
+            first=self.first,
+            last=other.last,
+            count=self.count + other.count,
+            heard=other.heard,
+        )

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 
+from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.errors import InitError
 from gpu_device_plugin.hardware.model import Inventory, Links
 from gpu_device_plugin.plugin.board import DeviceBoard
@@ -22,10 +23,15 @@ log = logging.getLogger(__name__)
 INIT_RETRY_SECONDS = 30.0
 """Pause before a driver that could not be used is tried again."""
 
+PLACE_RETRY_SECONDS = 5.0
+"""Pause before a place that could not be written is looked at again, for the first time."""
+LONGEST_PLACE_SECONDS = 30.0
+
 FAILURES = (InitError, OSError)
 """How reading the hardware may fail for now: the driver, or a limit of files or threads."""
 
-Work = Coroutine[object, object, None]
+Work = Callable[[], Coroutine[object, object, None]]
+"""Called as soon as its task begins, so that one that is ended before leaves nothing behind."""
 
 
 class Companions:
@@ -51,6 +57,10 @@ class Companions:
         self._rescan_seconds = rescan_seconds or None
         self._look = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._place: asyncio.Task[None] | None = None
+        self._place_pauses = Backoff(PLACE_RETRY_SECONDS, LONGEST_PLACE_SECONDS)
+        self._place_pause = self._place_pauses.next()
+        """Before the next look; longer after each one, also if another reload was in vain."""
 
     def start(
         self,
@@ -61,22 +71,37 @@ class Companions:
     ) -> None:
         """Begins all that a node needs."""
         self.health.show_on(boards, policy)
+        if node.problem_is_over is not None:
+            self.await_place(node.problem_is_over)
+        else:
+            self._place_pauses.reset()
+            self._place_pause = self._place_pauses.next()
         inventory = node.inventory
         if inventory is None:
-            self._begin("driver", self._await_driver(node))
-            self._begin("health", self.health.stop())
+            self._begin("driver", lambda: self._await_driver(node))
+            self._begin("health", self.health.stop)
             return
         self.health.show_lost(node.gpus)
-        self._begin("rescan", self._rescan(node, inventory))
+        self._begin("rescan", lambda: self._rescan(node, inventory))
         if not boards:
-            self._begin("health", self.health.stop())
+            self._begin("health", self.health.stop)
             return
-        self._begin("links", _learn_links(node, inventory, preference))
-        self._begin("health", self.health.take(node.backend, inventory))
+        self._begin("links", lambda: _learn_links(node, inventory, preference))
+        self._begin("health", lambda: self.health.take(node.backend, inventory))
 
     def rescan(self) -> None:
         """Lets the hardware be looked at now."""
         self._look.set()
+
+    def await_place(self, is_over: Callable[[], bool]) -> None:
+        """Asks for a reload once files can be written that could not be.
+
+        Args:
+            is_over: whether they can be; may block.
+        """
+        if self._place is not None:
+            self._place.cancel()
+        self._place = self._begin("place", lambda: self._await_place(is_over))
 
     async def stop(self) -> None:
         """Ends all tasks but the watching of health, which the next node takes over."""
@@ -85,8 +110,20 @@ class Companions:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _begin(self, name: str, work: Work) -> None:
-        self._tasks.append(asyncio.create_task(_guarded(name, work), name=name))
+    def _begin(self, name: str, work: Work) -> asyncio.Task[None]:
+        task = asyncio.create_task(_guarded(name, work), name=name)
+        self._tasks.append(task)
+        return task
+
+    async def _await_place(self, is_over: Callable[[], bool]) -> None:
+        while True:
+            await asyncio.sleep(self._place_pause)
+            self._place_pause = self._place_pauses.next()
+            with suppress(OSError):  # no thread can be started
+                if await in_thread("place", is_over):
+                    break
+        log.info("files that could not be written can be written now")
+        self._request_reload()
 
     async def _await_driver(self, node: Node) -> None:
         """Asks for a reload once the driver can be used."""
@@ -143,6 +180,6 @@ async def _learn_links(node: Node, inventory: Inventory, preference: LinkedGpus)
 async def _guarded(name: str, work: Work) -> None:
     """Lets nothing end a background task unnoticed."""
     try:
-        await work
+        await work()
     except Exception:
         log.exception("the task %s failed", name)

@@ -149,7 +149,7 @@ class HealthWatch:
         settings = self._policy.settings.recovery
         if not settings.enabled:
             return (watch,)
-        recovery = Recovery(backend, inventory, lambda: self._boards, self._clock, self._tell)
+        recovery = Recovery(backend, inventory, lambda: self._boards, self._steady, self._tell)
         quiet = settings.quiet_period / 1e9
         return watch, asyncio.create_task(recovery.run(quiet), name="recovery")
 

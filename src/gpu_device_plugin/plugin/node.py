@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import AllocationPolicy, Config
 from gpu_device_plugin.config.render import render
 from gpu_device_plugin.config.validate import validate_plugin
-from gpu_device_plugin.errors import HardwareError, InitError, UserError
+from gpu_device_plugin.errors import HardwareError, InitError, UnwritableError, UserError
 from gpu_device_plugin.hardware.backend import Backend
 from gpu_device_plugin.hardware.model import Gpu, Inventory
 from gpu_device_plugin.hardware.roots import find_dev_root
@@ -18,7 +18,7 @@ from gpu_device_plugin.imex import ImexChannel, find_channels
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings
 from gpu_device_plugin.plugin.response import AllocationSettings, Injector
 from gpu_device_plugin.resources.defaults import with_default_resources
-from gpu_device_plugin.resources.model import Plan
+from gpu_device_plugin.resources.model import Plan, Resource
 from gpu_device_plugin.resources.plan import make_plan
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,9 @@ class Node:
     init_problem: str = ""
     plan_problem: str = ""
     """Why nothing is offered although the GPUs can be read; empty if that is not so."""
+    problem_is_over: Callable[[], bool] | None = None
+    """Whether what keeps the node from being offered as it is, or a part of it, has passed by itself,
+    which may block; None if nothing does, or only a change can mend it."""
 
     @property
     def config(self) -> Config:
@@ -126,21 +129,35 @@ class NodeReader:
             return self.plan(loaded, backend, inventory)
         return self.plan_or_nothing(loaded, backend, inventory)
 
+    def plan_anew(self, before: Node, inventory: Inventory) -> Node:
+        """Plans what changed hardware offers, as `plan_or_nothing`.
+
+        While specifications cannot be written, those on the disk go on to describe what was there
+        before: of that, what is still there is offered.
+        """
+        loaded, backend = before.loaded, before.backend
+        try:
+            return self.plan(loaded, backend, inventory)
+        except UnwritableError as error:
+            if not before.plan.resources:
+                return _nothing(loaded, backend, inventory, error)
+            log.error("%s; what was offered before and is still there is offered meanwhile", error)
+            plan = make_plan(with_default_resources(loaded.config, inventory), inventory)
+            return replace(
+                before,
+                inventory=inventory,
+                plan=replace(before.plan, resources=_kept(before.plan, plan)),
+                problem_is_over=error.is_over,
+            )
+        except UserError as error:
+            return _nothing(loaded, backend, inventory, error)
+
     def plan_or_nothing(self, loaded: Loaded, backend: Backend, inventory: Inventory) -> Node:
         """Plans what an inventory offers; nothing if it cannot be offered as configured."""
         try:
             return self.plan(loaded, backend, inventory)
         except UserError as error:
-            # What is gone must not be offered any longer, whatever is wrong with the rest.
-            log.error("nothing is offered until this is mended: %s", error)
-            return Node(
-                loaded=loaded,
-                backend=backend,
-                inventory=inventory,
-                plan=Plan(),
-                settings=AllocationSettings.of(loaded.config),
-                plan_problem=str(error),
-            )
+            return _nothing(loaded, backend, inventory, error)
 
     def plan(self, loaded: Loaded, backend: Backend, inventory: Inventory) -> Node:
         """Plans what an inventory offers, and writes the CDI specifications for it.
@@ -169,6 +186,33 @@ class NodeReader:
             settings=AllocationSettings.of(expanded, channels, injectors),
             needs_mps=needs_mps,
         )
+
+
+def _nothing(loaded: Loaded, backend: Backend, inventory: Inventory, error: UserError) -> Node:
+    """A node that offers nothing.
+
+    What is gone must not be offered any longer, whatever is wrong with the rest.
+    """
+    log.error("nothing is offered until this is mended: %s", error)
+    return Node(
+        loaded=loaded,
+        backend=backend,
+        inventory=inventory,
+        plan=Plan(),
+        settings=AllocationSettings.of(loaded.config),
+        plan_problem=str(error),
+        problem_is_over=error.is_over if isinstance(error, UnwritableError) else None,
+    )
+
+
+def _kept(before: Plan, now: Plan) -> tuple[Resource, ...]:
+    """The resources of a plan with those devices only that another one has under the same names."""
+    known = {(r.name, d.id, d.index) for r in before.resources for d in r.devices}
+    kept = (
+        replace(r, devices=tuple(d for d in r.devices if (r.name, d.id, d.index) in known))
+        for r in now.resources
+    )
+    return tuple(resource for resource in kept if resource.devices)
 
 
 def check_fit(loaded: Loaded, backend: Backend, inventory: Inventory | None) -> None:

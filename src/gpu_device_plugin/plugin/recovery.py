@@ -36,6 +36,15 @@ class Recovery:
         clock: Callable[[], float],
         tell: Listener = nobody,
     ) -> None:
+        """Prepares.
+
+        Args:
+            backend: asked whether a GPU is well.
+            inventory: its GPUs.
+            boards: where devices are given back.
+            clock: seconds of a clock that nobody sets, as in `Ailment.heard`.
+            tell: hears of what is given back.
+        """
         self._backend = backend
         self._gpus = {gpu.uuid: gpu for gpu in inventory.gpus}
         self._boards = boards
@@ -83,8 +92,7 @@ class Recovery:
                 ailment = board.ailments.get(device.id)
                 if ailment is None:
                     continue
-                ripe = (
-                    ailment.severity is Severity.RECOVERABLE and now - ailment.last >= quiet_seconds
-                )
+                is_quiet = now - ailment.heard >= quiet_seconds
+                ripe = ailment.severity is Severity.RECOVERABLE and is_quiet
                 due[device.gpu_uuid] = due.get(device.gpu_uuid, True) and ripe
         return [uuid for uuid, ripe in due.items() if ripe]

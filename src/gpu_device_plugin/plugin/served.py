@@ -155,6 +155,7 @@ class ServedResource:
 
     async def _run(self) -> None:
         unreachable, refused, failed = Backoff(0.1, 5), Backoff(2, 30), Backoff(1, 30)
+        told = ""
         while True:
             try:
                 await self._wait_for_gate()
@@ -163,6 +164,7 @@ class ServedResource:
                 unreachable.reset()
                 refused.reset()
                 failed.reset()
+                told = ""
                 if await self._until_lost():
                     continue
                 pause = 0.0
@@ -174,7 +176,8 @@ class ServedResource:
                 self._give_up(State.REFUSED, error, pause)
             except OSError as error:
                 pause = failed.next()
-                self._give_up(State.FAILED, error, pause)
+                is_known, told = str(error) == told, str(error)
+                self._give_up(State.FAILED, error, pause, quiet=is_known)
             except Exception:
                 log.exception("serving failed resource=%s", self.name)
                 self.state = State.FAILED

@@ -14,7 +14,13 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from gpu_device_plugin.errors import ConfigError, HardwareError, InitError, UserError
+from gpu_device_plugin.errors import (
+    ConfigError,
+    HardwareError,
+    InitError,
+    UnwritableError,
+    UserError,
+)
 from gpu_device_plugin.hardware.model import Inventory
 from gpu_device_plugin.kubelet import api
 from gpu_device_plugin.plugin.companions import INIT_RETRY_SECONDS, Companions
@@ -190,31 +196,36 @@ class Supervisor:
             loaded, backend = await in_thread("configure", self._reader.configure)
             node = await in_thread("read", lambda: read(loaded, backend, known, must_fit=must_fit))
         except ConfigError as error:
-            self._tell_kept(error)
-            await self._keep()
+            await self._keep(error)
             return
         except InitError:
             raise
         except HardwareError as error:
-            node = await self._former_on_new_hardware(error)
+            try:
+                node = await self._former_on_new_hardware(error)
+            except UnwritableError as unwritable:
+                await self._keep(unwritable)
+                return
         else:
-            self._note_reload(Outcome.OK)
+            self._note_reload(Reloaded(Outcome.OK))
         await self._stop_serving(node)
         await self._serve(node)
 
-    def _note_reload(self, outcome: Outcome, error: str = "") -> None:
-        self._last_reload = Reload(time.time(), error)
-        self._tell(Reloaded(outcome, error))
+    def _note_reload(self, reloaded: Reloaded) -> None:
+        self._last_reload = Reload(time.time(), reloaded.error)
+        self._tell(reloaded)
 
     def _tell_kept(self, error: UserError) -> None:
         log.error("%s; the last good configuration stays in force", error)
-        self._note_reload(Outcome.FAILED, str(error))
+        is_passing = isinstance(error, UnwritableError)
+        self._note_reload(Reloaded(Outcome.FAILED, str(error), is_passing))
 
     async def _former_on_new_hardware(self, error: HardwareError) -> Node:
         """The node by the configuration of before, if that suits the hardware as it is now.
 
         Raises:
             HardwareError: it does not, or there is none.
+            UnwritableError: its specifications cannot be written for now.
         """
         before = self._node
         if before is None or before.inventory is None:
@@ -228,12 +239,15 @@ class Supervisor:
         self._tell_kept(error)
         return node
 
-    async def _keep(self) -> None:
+    async def _keep(self, error: ConfigError) -> None:
         """Goes on with what is served already; only a new kubelet has to be told of it."""
+        self._tell_kept(error)
         node = self._node
         if node is not None and self._servers.were_told_to_another_than(self._kubelet.identity()):
             await self._stop_serving(node)
             await self._serve(node)
+        if isinstance(error, UnwritableError):
+            self._beside.await_place(error.is_over)
 
     async def _adapt(self, inventory: Inventory) -> None:
         """Takes over changed hardware without disturbing what has stayed the same."""
@@ -241,8 +255,8 @@ class Supervisor:
         if before is None:
             return
         log.info("the hardware has changed: adapting")
-        plan = self._reader.plan_or_nothing
-        node = await in_thread("plan", lambda: plan(before.loaded, before.backend, inventory))
+        plan = self._reader.plan_anew
+        node = await in_thread("plan", lambda: plan(before, inventory))
         await self._beside.stop()
         preference = LinkedGpus(node.gpus, self._tell)
         await self._servers.adapt(node, preference)
@@ -278,4 +292,8 @@ class Supervisor:
 
     async def _stop_serving(self, successor: Node) -> None:
         await self._beside.stop()
-        await self._servers.stop(keep=successor.plan.names())
+        try:
+            await self._servers.stop(keep=successor.plan.names())
+        except UserError as error:
+            # Whoever serves the resource next tries again until the socket can be replaced.
+            log.error("%s", error)

@@ -116,6 +116,8 @@ class EventBook:
             if entry.is_told:
                 entry.since = now
             entry.notice, entry.last, entry.count = notice, wall, entry.count + 1
+            # The clock may have been set back meanwhile.
+            entry.first = min(entry.first, wall)
         self._entries[notice.key] = entry
 
     def _has_place(self) -> bool:

@@ -62,4 +62,9 @@ def new_event(name: str, node: str, component: str, entry: Entry, message: str) 
 
 def event_again(entry: Entry, message: str) -> dict[str, Any]:
     """The patch of an object that tells of an entry already."""
-    return {"count": entry.count, "lastTimestamp": timestamp(entry.last), "message": message}
+    return {
+        "count": entry.count,
+        "firstTimestamp": timestamp(entry.first),
+        "lastTimestamp": timestamp(entry.last),
+        "message": message,
+    }

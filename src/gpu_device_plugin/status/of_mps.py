@@ -31,10 +31,11 @@ def mps_readiness(supervisor: MpsSupervisor) -> Check:
 def _lacks(supervisor: MpsSupervisor) -> Iterator[str]:
     if supervisor.is_ready:
         return
-    if supervisor.problem:
-        yield supervisor.problem
+    problem = supervisor.problem or supervisor.mark_problem
+    if problem:
+        yield problem
     waiting = [daemon for daemon in mps_daemons(supervisor) if not daemon.ready]
     for daemon in waiting:
         yield f"{daemon.resource}: {daemon.detail}"
-    if not supervisor.problem and not waiting:
+    if not problem and not waiting:
         yield "it is not known yet which daemons are needed"

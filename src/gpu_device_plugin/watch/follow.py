@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from gpu_device_plugin.config.files import problem_at
 from gpu_device_plugin.errors import ConfigError, UserError
+from gpu_device_plugin.storage import remedy
 from gpu_device_plugin.telemetry import Listener, Outcome, ProfileApplied, nobody
 from gpu_device_plugin.watch.links import is_usable, leads_to, replace_link, seen_from
 from gpu_device_plugin.watch.node_label import NodeLabel
@@ -218,7 +219,8 @@ class ProfileFollower:
         except OSError as error:
             raise ConfigError(
                 f"{link} cannot be made a link: {error.strerror}",
-                "--config-file-dst (CONFIG_FILE_DST) names a link in a directory that is there "
+                remedy(error, os.path.dirname(link) or ".")
+                or "--config-file-dst (CONFIG_FILE_DST) names a link in a directory that is there "
                 "and can be written to",
             ) from None
         log.info("linked %s -> %s label=%r", link, profile.path, self.label.value or "")

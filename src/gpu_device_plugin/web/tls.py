@@ -31,18 +31,21 @@ class ServerTls:
         self._paths = certificate, key
         self._seen = self._identities()
         self._context = self._make()
+        self._told = ""
 
     def current(self) -> ssl.SSLContext:
         """The context for a connection that begins now."""
         now = self._identities()
         if now != self._seen:
-            # Looked at once only, whatever comes of it.
-            self._seen = now
             try:
                 self._context = self._make()
             except ConfigError as error:
-                log.error("%s; the former certificate stays in use", error)
+                # Tried again with the next connection: it need not be the files that are wrong.
+                if str(error) != self._told:
+                    log.error("%s; the former certificate stays in use", error)
+                self._told = str(error)
             else:
+                self._seen, self._told = now, ""
                 log.info("the certificate of the port is %s as it is now", self._paths[0])
         return self._context
 

@@ -32,6 +32,7 @@ class TokenFile:
         self._path = path
         self._seen = identity(path)
         self._token = _read(path)
+        self._told = ""
 
     def accepts(self, authorization: str) -> bool:
         """Whether the value of an ``Authorization`` header proves that the client knows it.
@@ -46,12 +47,15 @@ class TokenFile:
         now = identity(self._path)
         if now == self._seen:
             return
-        self._seen = now
         try:
             self._token = _read(self._path)
         except ConfigError as error:
-            log.error("%s; the former token stays in force", error)
+            # Tried again with the next request: it need not be the file that is wrong.
+            if str(error) != self._told:
+                log.error("%s; the former token stays in force", error)
+            self._told = str(error)
         else:
+            self._seen, self._told = now, ""
             log.info("the token in %s has changed", self._path)
 
 

@@ -254,6 +254,27 @@ def test_what_fails_when_it_is_applied_is_refused(stage):
     assert stage.outcomes == [("a", Outcome.OK), ("b", Outcome.FAILED)]
 
 
+def test_what_fails_by_something_that_passes_is_given_out_again(stage, caplog):
+    async def work():
+        await stage.begin()
+        assert await stage.look("b")
+        wanted = stage.configurations.load()
+        stage.configurations.failed("a disk is full", is_passing=True)
+        assert stage.configurations.problem == "a disk is full"
+        assert not await stage.look(), "it is tried again by whoever has it"
+        assert stage.configurations.profile == "a"
+        assert stage.configurations.load() is wanted
+        stage.apply()
+        assert not await stage.look()
+        assert stage.configurations.profile == "b"
+        assert stage.configurations.problem == ""
+
+    with caplog.at_level(logging.INFO):
+        run(work())
+    assert caplog.text.count("a disk is full; the last good configuration stays in force") == 1
+    assert stage.loads.count(b"text of b") == 1
+
+
 def test_what_fails_though_something_else_is_wanted_meanwhile_is_no_problem(stage):
     async def work():
         await stage.begin()

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -12,7 +14,7 @@ from gpu_device_plugin.cdi.model import ContainerEdits, Device, DeviceNode, Spec
 from gpu_device_plugin.cdi.names import VENDOR, CdiClass
 from gpu_device_plugin.cdi.reader import parse_spec
 from gpu_device_plugin.cdi.writer import Action, file_name, write_spec, write_specs
-from gpu_device_plugin.errors import ConfigError
+from gpu_device_plugin.errors import ConfigError, UnwritableError
 
 GPU_FILE = "k8s.device-plugin.nvidia.com-gpu.json"
 GDS_FILE = "k8s.device-plugin.nvidia.com-gds.json"
@@ -109,6 +111,45 @@ def test_a_file_that_cannot_be_replaced_leaves_no_litter(cdi: Path) -> None:
     with pytest.raises(ConfigError, match=rf"{GPU_FILE}: cannot be written: "):
         write_spec(spec_of(), cdi)
     assert [p.name for p in cdi.iterdir()] == [GPU_FILE]
+
+
+@pytest.mark.parametrize("call", ["open", "replace"])
+def test_a_full_disk_is_told_as_what_may_pass_and_leaves_the_old_file(
+    cdi: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    cdi.mkdir(parents=True)
+    write_spec(spec_of(), cdi)
+    before = (cdi / GPU_FILE).read_text()
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, call, refuse)
+        with pytest.raises(UnwritableError, match=rf"{GPU_FILE}: cannot be written: No space"):
+            write_spec(spec_of(name="b"), cdi)
+    assert [p.name for p in cdi.iterdir()] == [GPU_FILE]
+    assert (cdi / GPU_FILE).read_text() == before
+
+
+def test_whether_files_can_be_written_again_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "cdi"
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "mkdir", refuse)
+        with pytest.raises(UnwritableError, match="cannot be made: Read-only") as caught:
+            write_specs(outcome(ClassResult(CdiClass.GPU, spec_of())), str(folder))
+        assert not caught.value.is_over()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        assert not caught.value.is_over()
+    assert caught.value.is_over()
+    assert list(folder.iterdir()) == []
 
 
 def test_nothing_invalid_is_written(tmp_path: Path) -> None:

@@ -141,6 +141,16 @@ def test_a_pod_without_token_names_the_setting(tmp_path: Path) -> None:
         service_account(POD, str(tmp_path))
 
 
+def test_a_token_that_is_about_to_be_written_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "token").touch()
+    access = service_account(POD, str(tmp_path))
+
+    with pytest.raises(AccessError, match=r"cannot be used: it is empty$"):
+        access.bearer_token()
+    (tmp_path / "token").write_text("secret")
+    assert access.bearer_token() == "secret"
+
+
 @pytest.mark.parametrize("bad", ["", "a b", "a\x00b", "é", b"\xff\xfe", "x" * 65537])
 def test_a_token_that_is_none_is_not_shown(tmp_path: Path, bad: str | bytes) -> None:
     path = tmp_path / "token"

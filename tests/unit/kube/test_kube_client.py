@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+import socket
+import threading
+import time
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.aio import run, within
+from support.aio import run, until, within
 from support.apiserver import ApiServer
 from support.certificates import Certificates, make_certificates
 
@@ -182,6 +185,49 @@ def test_a_name_that_is_not_known_is_told() -> None:
     run(work())
 
 
+def test_of_the_addresses_of_a_name_the_first_that_answers_is_taken(
+    api: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.store.put(NODE)
+    port = int(api.url.rpartition(":")[2])
+    places = [("127.0.0.2", port), ("127.0.0.1", port)]
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", place) for place in places]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+
+    async def work() -> None:
+        async with KubeClient(Access(f"http://api.test:{port}", "tests")) as client:
+            assert (await client.get(NODE))["kind"] == "Node"
+
+    run(work())
+
+
+def test_a_name_that_is_being_looked_up_does_not_hold_up_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A resolver waits for servers that do not answer for tens of seconds."""
+    asked, answers = threading.Event(), threading.Event()
+
+    def look_up(*_: object, **__: object) -> list[object]:
+        asked.set()
+        answers.wait(60)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+    async def work() -> None:
+        async with KubeClient(Access("http://api.test", "tests")) as client:
+            task = asyncio.create_task(client.get(NODE))
+            await until(asked.is_set)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    began = time.monotonic()
+    run(work())  # with the end of the loop, which waits for its own lookups
+    answers.set()
+    assert time.monotonic() - began < 10
+
+
 def test_a_connection_that_the_server_has_closed_is_replaced(api: ApiServer) -> None:
     api.store.put(NODE)
 
@@ -316,6 +362,39 @@ def test_time_that_the_caller_of_a_stream_takes_is_not_the_servers(api: ApiServe
     run(work())
 
 
+@pytest.mark.parametrize(
+    ("drop", "limits", "told"),
+    [(b"{", (0.2, 60), "within 0.2 s"), (b"\n", (60, 0.2), "within 0.2 s")],
+    ids=["an event without end", "nothing but blank lines"],
+)
+def test_a_watch_that_comes_byte_by_byte_and_never_tells_anything_is_given_up(
+    drop: bytes, limits: tuple[float, float], told: str
+) -> None:
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        event = b'{"type":"ADDED","object":{}}\n'
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + event)
+        with suppress(OSError):
+            while not writer.is_closing():
+                writer.write(drop)
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        writer.close()
+
+    async def work() -> None:
+        server = await asyncio.start_server(drip, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        request_seconds, silence = limits
+        client = KubeClient(Access(url, "tests"), request_seconds=request_seconds)
+        async with client, aclosing(client.stream(NODES, {"watch": "true"}, silence)) as events:
+            assert (await anext(events))["type"] == "ADDED"
+            with pytest.raises(ApiUnreachable, match=told):
+                await anext(events)
+        server.close()
+
+    run(work())
+
+
 def test_a_server_that_dies_during_a_watch_is_not_said_to_speak_another_protocol(
     api: ApiServer,
 ) -> None:
@@ -384,6 +463,33 @@ class TestCredentials:
                     assert await client.get(NODE)
 
             run(work())
+
+    def test_the_last_token_is_sent_while_its_file_cannot_be_used(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        token = tmp_path / "token"
+        token.write_text("one")
+        with ApiServer(tokens={"one"}) as api:
+            api.store.put(NODE)
+            access = load_access(api.kubeconfig(tmp_path, token_file=str(token)))
+
+            async def work() -> None:
+                async with KubeClient(access) as client:
+                    assert await client.get(NODE)
+                    token.write_text("")
+                    for _ in range(2):
+                        assert await client.get(NODE)
+                    token.unlink()
+                    assert await client.get(NODE)
+                    api.tokens = {"two"}
+                    token.write_text("two")
+                    assert await client.get(NODE)
+
+            run(work())
+        told = [record.getMessage() for record in caplog.records]
+        assert len(told) == 2
+        assert told[0].endswith("cannot be used: it is empty; the former token stays in use")
+        assert "No such file" in told[1]
 
     def test_name_and_password_are_sent(self, tmp_path: Path) -> None:
         with ApiServer() as api:
@@ -481,7 +587,7 @@ class TestTls:
             self.read(Access("https://127.0.0.1:1", "kubeconfig k", tls))
 
     def test_a_certificate_that_is_replaced_is_followed(
-        self, tmp_path: Path, certificates: Certificates
+        self, tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture
     ) -> None:
         authority = tmp_path / "ca.crt"
         other = make_certificates(tmp_path / "other")
@@ -496,7 +602,11 @@ class TestTls:
                     authority.write_text("half a")
                     with pytest.raises(ApiUnreachable, match="certificate"):
                         await client.get(NODE)
+                    with pytest.raises(ApiUnreachable, match="certificate"):
+                        await client.get(NODE)
                     authority.write_bytes(certificates.authority.read_bytes())
                     assert await client.get(NODE)
 
             run(work())
+        assert caplog.text.count("the former certificates stay in use") == 1
+        assert f"certificate authority cannot be used: {authority}" in caplog.text

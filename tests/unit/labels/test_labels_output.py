@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import errno
 import io
 import logging
@@ -209,3 +210,16 @@ def test_an_output_that_nobody_reads_any_more_is_told() -> None:
 
     with pytest.raises(OutputError, match="labels cannot be printed: Broken pipe"):
         run(StreamOutput(Broken()).publish(LABELS))
+
+
+def test_a_file_that_was_never_there_is_no_trouble_on_a_read_only_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such a file system refuses before it looks."""
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    asyncio.run(FileOutput(str(tmp_path / "gfd")).withdraw())
+    assert not caplog.records

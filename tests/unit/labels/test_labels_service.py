@@ -269,6 +269,24 @@ class TestReload:
 
         run(work())
 
+    def test_a_new_place_that_cannot_be_written_ends_nothing(self, caplog) -> None:
+        caplog.set_level(logging.INFO)
+        node = Node(config=flags())
+        former = node.place
+
+        async def work() -> None:
+            async with node.running():
+                node.place = Place("another place", failures=[OutputError("read-only")] * 2)
+                os.kill(os.getpid(), signal.SIGHUP)
+                await node.waits.begun(2)
+                await node.waits.pass_on()
+                assert former.events == ["closed"]
+                await node.waits.pass_on()
+                assert former.events == ["closed", "withdrawn"]
+
+        run(work())
+        assert caplog.text.count("read-only; trying again") == 1
+
 
 class TestDriver:
     MISSING = InitError("Driver Not Loaded")

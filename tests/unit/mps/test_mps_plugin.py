@@ -175,5 +175,22 @@ def test_the_loss_of_a_daemon_is_told(tools):
     run(work())
 
 
+def test_the_loss_of_a_daemon_whose_mark_cannot_be_removed_is_told(tools):
+    """As on a file system that has become read-only."""
+
+    async def work():
+        readiness, daemon = waiting(tools), MpsDaemon(a_daemon(), tools.around())
+        await daemon.start()
+        await readiness.ready()
+        lost = asyncio.create_task(readiness.lost())
+        await asyncio.sleep(0)  # the lock is seen to be held
+        tools.kill_daemon()
+        assert "control_lock any more" in await within(10, lost)
+        assert os.path.exists(tools.files().started)
+        await daemon.stop()
+
+    run(work())
+
+
 def test_without_more_it_asks_the_tool_in_path():
     assert MpsReadiness(SHARED)._tool == ControlTool()

@@ -17,8 +17,8 @@ from support.mps import END, a_daemon
 from gpu_device_plugin.mps import remains as module
 from gpu_device_plugin.mps.compute_mode import ComputeMode, SimulatedComputeModes
 from gpu_device_plugin.mps.lock import UNSEEN
-from gpu_device_plugin.mps.names import PIPE_VARIABLE, SERVER_PROGRAM
-from gpu_device_plugin.mps.remains import end_daemon, remove_files, repair, server_pids, withdraw
+from gpu_device_plugin.mps.names import PIPE_VARIABLE, SERVER_PROGRAM, touch
+from gpu_device_plugin.mps.remains import Remover, end_daemon, repair, server_pids
 
 
 async def all_exclusive() -> SimulatedComputeModes:
@@ -32,7 +32,7 @@ def test_a_daemon_that_is_not_wanted_any_more_is_ended_and_its_gpus_set_back(too
     async def work():
         await tools.leave_behind(a_daemon())
         modes = await all_exclusive()
-        await repair(str(tools.root), {}, tools.around().tool, modes)
+        await repair(str(tools.root), {}, tools.around().tool, modes, Remover())
         assert await modes.exclusive() == ()
 
     run(work())
@@ -47,7 +47,7 @@ def test_a_daemon_that_is_wanted_goes_on_until_it_is_started(tools):
         pid = await tools.leave_behind(a_daemon())
         modes = await all_exclusive()
         wanted = {a_daemon().resource: a_daemon()}
-        await repair(str(tools.root), wanted, tools.around().tool, modes)
+        await repair(str(tools.root), wanted, tools.around().tool, modes, Remover())
         assert await modes.exclusive() == ("GPU-0", "GPU-1")
         assert tools.daemon() == pid
 
@@ -61,7 +61,7 @@ def test_after_an_orderly_end_there_is_nothing_to_put_right(tools):
             raise AssertionError("the driver is not to be touched")
 
     os.makedirs(tools.files().pipe)
-    run(repair(str(tools.root), {}, tools.around().tool, Untouched()))
+    run(repair(str(tools.root), {}, tools.around().tool, Untouched(), Remover()))
     assert tools.journal() == []
 
 
@@ -69,7 +69,7 @@ def test_marks_of_a_daemon_that_is_dead_are_removed(tools):
     async def work():
         await tools.leave_behind(a_daemon())
         tools.kill_daemon()
-        await repair(str(tools.root), {}, tools.around().tool, SimulatedComputeModes())
+        await repair(str(tools.root), {}, tools.around().tool, SimulatedComputeModes(), Remover())
 
     run(work())
     assert os.listdir(tools.files().directory) == ["pipe"]
@@ -143,9 +143,21 @@ def test_files_that_stay_are_told(tools, monkeypatch, caplog):
     os.makedirs(os.path.join(files.log, "sub"))
     monkeypatch.setattr(os, "unlink", refuse)
     monkeypatch.setattr(shutil, "rmtree", lambda path, onerror: onerror(None, path, told()))
-    remove_files(files)
+    touch(files.started)
+    remover = Remover()
+    remover.remove_files(files)
     assert ".started cannot be removed: Read-only" in caplog.text
     assert "log stays: " in caplog.text
+    caplog.clear()
+    remover.remove_files(files)
+    assert not caplog.records, "said once, however often it is tried"
+    monkeypatch.undo()
+    remover.remove_files(files)
+    assert not os.path.exists(files.started)
+    os.makedirs(files.log)
+    monkeypatch.setattr(shutil, "rmtree", lambda path, onerror: onerror(None, path, told()))
+    remover.remove_files(files)
+    assert "log stays: " in caplog.text, "it is news again"
 
 
 def refuse(_: str) -> None:
@@ -157,7 +169,16 @@ def told() -> tuple[type, OSError, None]:
 
 
 def test_what_is_not_there_need_not_be_withdrawn(tmp_path, caplog):
-    withdraw(str(tmp_path / "absent"))
+    Remover().withdraw(str(tmp_path / "absent"))
+    assert not caplog.records
+
+
+def test_what_is_not_there_is_no_trouble_where_nothing_can_be_removed(
+    tmp_path, monkeypatch, caplog
+):
+    """A read-only file system refuses before it looks."""
+    monkeypatch.setattr(os, "unlink", refuse)
+    Remover().withdraw(str(tmp_path / "absent"))
     assert not caplog.records
 
 
@@ -174,7 +195,7 @@ def test_trouble_while_repairing_is_told(tools, caplog, knob):
         tools.turn(knob)
         modes = Stubborn()
         await modes.set("GPU-0", ComputeMode.EXCLUSIVE_PROCESS)
-        await repair(str(tools.root), {}, tools.around().tool, modes)
+        await repair(str(tools.root), {}, tools.around().tool, modes, Remover())
         await asyncio.sleep(0)
 
     run(work())

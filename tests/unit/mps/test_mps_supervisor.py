@@ -15,6 +15,7 @@ from support.mps import END, START, MpsTools, a_daemon
 from gpu_device_plugin.errors import ConfigError, HardwareError, UserError
 from gpu_device_plugin.mps import supervisor as module
 from gpu_device_plugin.mps.supervisor import DaemonState, MpsSupervisor, Wanted
+from gpu_device_plugin.status.of_mps import mps_readiness
 from gpu_device_plugin.telemetry import DaemonStarted, Happening, Outcome, Reloaded
 
 
@@ -232,6 +233,34 @@ def test_a_root_that_cannot_be_written_to_is_named(tools):
             await life.supervisor.run()
 
     run(work())
+
+
+def test_a_mark_that_cannot_be_made_for_now_ends_no_daemon(tools, monkeypatch, caplog):
+    monkeypatch.setattr(module, "MARK_RETRY_SECONDS", 0.01)
+    caplog.set_level(logging.INFO)
+    other = a_daemon("nvidia.com/other")
+    mark = tools.root / ".ready"
+
+    async def work():
+        async with living(tools, a_daemon()) as life:
+            await life.ready()
+            pid = tools.daemon()
+            mark.unlink()
+            mark.mkdir()  # what cannot be removed and made
+            await life.reload(Wanted((a_daemon(), other)))
+            await until(lambda: life.supervisor.mark_problem != "")
+            assert not life.supervisor.is_ready
+            check = mps_readiness(life.supervisor)
+            assert ".ready cannot be made: Is a directory" in str(check)
+            await until(lambda: caplog.text.count("trying again") == 1)
+            mark.rmdir()
+            await until(mark.is_file)
+            assert life.supervisor.mark_problem == ""
+            assert tools.daemon() == pid
+
+    run(work())
+    assert caplog.text.count(".ready cannot be made") == 1
+    assert caplog.text.count(".ready cannot be removed") == 1
 
 
 def test_a_programming_error_cleans_up_and_shows_itself(tools, monkeypatch):

@@ -87,6 +87,72 @@ def test_a_driver_is_waited_for_though_it_cannot_be_asked_for_once(
     assert "Traceback" not in caplog.text
 
 
+def test_files_that_can_be_written_again_are_a_reason_to_read_all_anew(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "PLACE_RETRY_SECONDS", 0.001)
+    caplog.set_level(logging.INFO)
+
+    async def work() -> int:
+        asked = asyncio.Event()
+        answers: list[OSError | bool] = [OSError(11, "no thread"), False, True]
+        looks = 0
+
+        def is_over() -> bool:
+            nonlocal looks
+            looks += 1
+            answer = answers.pop(0)
+            if isinstance(answer, OSError):
+                raise answer
+            return answer
+
+        companions = Companions(asked.set, lambda _: None, 0)
+        companions.await_place(lambda: pytest.fail("the newest place only is waited for"))
+        companions.await_place(is_over)
+        try:
+            await within(10, asked.wait())
+        finally:
+            await companions.stop()
+        return looks
+
+    assert run(work()) == 3
+    assert caplog.text.count("files that could not be written can be written now") == 1
+
+
+def test_the_wait_for_a_place_grows_with_looks_and_not_with_reloads_in_vain() -> None:
+    async def work() -> list[float]:
+        companions = Companions(lambda: None, lambda _: None, 0)
+        pauses = []
+        for _ in range(5):
+            companions.await_place(lambda: False)
+            await asyncio.sleep(0)
+            pauses.append(companions._place_pause)
+        await companions.stop()
+        return pauses
+
+    pauses = run(work())
+    assert set(pauses) == {pauses[0]}
+    assert pauses[0] < 2 * module.PLACE_RETRY_SECONDS
+
+
+def test_a_node_that_nothing_is_offered_of_for_now_is_read_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "PLACE_RETRY_SECONDS", 0.001)
+
+    async def work() -> None:
+        asked = asyncio.Event()
+        companions = Companions(asked.set, lambda _: None, 0)
+        begin(companions, replace(node_of(), problem_is_over=lambda: True))
+        try:
+            await within(10, asked.wait())
+        finally:
+            await companions.stop()
+            await companions.health.stop()
+
+    run(work())
+
+
 def test_links_that_cannot_be_read_are_a_problem_that_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

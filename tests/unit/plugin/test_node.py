@@ -14,7 +14,7 @@ from support.inventories import a_node, cut_gpu
 from gpu_device_plugin.config.diagnostics import Place
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import AllocationPolicy, Config, Imex
-from gpu_device_plugin.errors import ConfigError, HardwareError, InitError
+from gpu_device_plugin.errors import ConfigError, HardwareError, InitError, UnwritableError
 from gpu_device_plugin.hardware.model import Inventory
 from gpu_device_plugin.plugin import node as module
 from gpu_device_plugin.plugin.cdi_settings import CdiSettings
@@ -147,9 +147,56 @@ def test_a_node_that_need_not_fit_offers_nothing_and_says_why(caplog):
     assert node.plan.resources == ()
     assert node.inventory == UNEVEN
     assert "'single'" in node.plan_problem
+    assert node.problem_is_over is None
     assert "nothing is offered until this is mended" in caplog.text
     fitting = NodeReader(lambda: SINGLE, lambda _: ToldBackend(a_node(2)), CdiSettings())
     assert fitting.read(*fitting.configure(), must_fit=False).plan_problem == ""
+
+
+def test_what_cannot_be_offered_for_now_says_how_to_know_that_it_can(monkeypatch):
+    def fail(*_):
+        raise UnwritableError("the disk is full", "free some space", lambda: True)
+
+    monkeypatch.setattr("gpu_device_plugin.plugin.cdi.set_up_cdi", fail)
+    loaded = Loaded(a_config(device_list_strategy=("cdi-cri",)))
+    reader = NodeReader(lambda: loaded, lambda _: ToldBackend(a_node(2)), CdiSettings())
+
+    node = reader.read(*reader.configure(), must_fit=False)
+
+    assert node.plan_problem == "the disk is full (free some space)"
+    assert node.problem_is_over is not None
+    assert node.problem_is_over()
+
+
+def test_changed_hardware_that_cannot_be_described_for_now_keeps_what_is_still_there(
+    monkeypatch, caplog
+):
+    problems: list[Exception | None] = [None]
+
+    def set_up(*_):
+        if problems[0] is not None:
+            raise problems[0]
+
+    monkeypatch.setattr("gpu_device_plugin.plugin.cdi.set_up_cdi", set_up)
+    loaded = Loaded(a_config(device_list_strategy=("cdi-cri",)))
+    two, three = a_node(2), a_node(3)
+    reader = NodeReader(lambda: loaded, lambda _: ToldBackend(two), CdiSettings())
+    before = reader.read(*reader.configure())
+
+    problems[0] = UnwritableError("the disk is full", "free some space", lambda: True)
+    less = replace(three, gpus=three.gpus[1:])
+    node = reader.plan_anew(before, less)
+
+    assert [d.id for r in node.plan.resources for d in r.devices] == ["GPU-1"]
+    assert (node.inventory, node.settings, node.plan_problem) == (less, before.settings, "")
+    assert node.problem_is_over is not None
+    assert "the disk is full (free some space); what was offered before" in caplog.text
+    problems[0] = ConfigError("a name is wrong")
+    assert reader.plan_anew(before, less).plan_problem == "a name is wrong"
+    problems[0] = None
+    fresh = reader.plan_anew(node, less)
+    assert len(fresh.plan.resources[0].devices) == 2
+    assert fresh.problem_is_over is None
 
 
 def test_what_would_fit_is_told_without_any_effect(tmp_path):

@@ -28,6 +28,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.wall = 1.7e9
         self.backend = ToldBackend(a_node(2))
         self.devices = (
             Device(id="A", index="0", gpu_uuid="GPU-0", replicas=2),
@@ -38,7 +39,7 @@ class Scene:
         self.recovery = Recovery(self.backend, a_node(2), lambda: [self.board], lambda: self.now)
 
     def ail(self, *positions: int, severity: Severity = Severity.RECOVERABLE) -> None:
-        ailment = Ailment("XID 69", severity, self.now, self.now)
+        ailment = Ailment("XID 69", severity, 0, self.wall, heard=self.now)
         self.board.mark_unhealthy([self.devices[n] for n in positions], ailment)
 
     def look(self, after: float) -> list[str]:
@@ -50,6 +51,17 @@ class Scene:
 
 def test_a_device_is_back_after_a_quiet_period_and_not_before():
     scene = Scene()
+    scene.ail(0)
+
+    assert scene.look(QUIET - 1) == ["A"]
+    assert scene.look(1) == []
+
+
+@pytest.mark.parametrize("jump", [-86400, 86400])
+def test_a_clock_that_is_set_neither_shortens_nor_lengthens_the_wait(jump):
+    scene = Scene()
+    scene.ail(0)
+    scene.wall += jump
     scene.ail(0)
 
     assert scene.look(QUIET - 1) == ["A"]
@@ -98,7 +110,7 @@ def test_devices_of_unknown_gpus_are_left_alone():
     scene = Scene()
     stranger = Device(id="X", index="9", gpu_uuid="GPU-9")
     scene.board.update(Resource("nvidia.com/gpu", (*scene.devices, stranger)))
-    ailment = Ailment("XID 69", Severity.RECOVERABLE, 0, 0)
+    ailment = Ailment("XID 69", Severity.RECOVERABLE, 0, 0, heard=0)
     scene.board.mark_unhealthy([stranger], ailment)
 
     assert scene.look(QUIET) == ["X"]

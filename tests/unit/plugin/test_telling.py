@@ -19,10 +19,11 @@ from support.serving import GPU, a_service, allocatable, two_gpus
 
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import AllocationPolicy
-from gpu_device_plugin.errors import ConfigError, RequestError
+from gpu_device_plugin.errors import ConfigError, RequestError, UnwritableError
 from gpu_device_plugin.hardware.model import Gpu, HealthEvent, HealthKind, Links
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
 from gpu_device_plugin.kubelet.client import KubeletUnreachable, RegistrationRefused
+from gpu_device_plugin.plugin import companions as companions_module
 from gpu_device_plugin.plugin import preference
 from gpu_device_plugin.plugin import served as served_module
 from gpu_device_plugin.plugin import service as service_module
@@ -333,7 +334,7 @@ class TestHealth:
         backend = ToldBackend(a_node(2))
         recovery = Recovery(backend, a_node(2), lambda: [board], lambda: 1000.0, told.append)
         board.mark_unhealthy(
-            board.resource.devices[:1], Ailment("XID 69", Severity.RECOVERABLE, 0, 0)
+            board.resource.devices[:1], Ailment("XID 69", Severity.RECOVERABLE, 0, 0, heard=0)
         )
         backend.problems["GPU-0"] = "wants a reset"
         run(recovery.look(60))
@@ -405,6 +406,25 @@ class TestReloads:
         plugin = Plugin(tmp_path, told, [ConfigError("line 3: it is wrong")])
         reloads = self.during(plugin, told, streams=1)
         assert reloads == [Reloaded(Outcome.FAILED, "line 3: it is wrong")]
+
+    def test_one_that_a_full_disk_keeps_is_made_once_there_is_space(
+        self, told, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr(companions_module, "PLACE_RETRY_SECONDS", 0.01)
+        answers = [False, True]
+        full = UnwritableError("the disk is full", "free some space", lambda: answers.pop(0))
+
+        async def work():
+            async with Plugin(tmp_path, told, [full]).running():
+                os.kill(os.getpid(), signal.SIGHUP)
+                await until(lambda: len(told.of(Reloaded)) == 2)
+
+        run(work())
+        assert told.of(Reloaded) == [
+            Reloaded(Outcome.FAILED, str(full), is_passing=True),
+            Reloaded(Outcome.OK),
+        ]
+        assert answers == []
 
     def test_a_kubelet_that_starts_anew_is_one(self, told, tmp_path):
         async def work():

@@ -14,6 +14,7 @@ from gpu_device_plugin.reports.book import (
     TOO_OLD_SECONDS,
     EventBook,
 )
+from gpu_device_plugin.reports.event import event_again
 from gpu_device_plugin.reports.notices import Notice, Notices
 
 
@@ -43,6 +44,19 @@ def test_what_happens_again_is_one_entry_that_counts():
     assert tell(book, 0) == 1000
     assert book.due(0) is None
     assert book.wait(0) is None
+
+
+def test_what_happens_again_after_the_clock_was_set_back_did_not_begin_in_the_future():
+    book = EventBook()
+    day = 86400.0
+    book.note(notice(1), wall=5 * day, now=0)
+    book.note(notice(1), wall=4 * day, now=1)
+    (entry,) = book.untold()
+    assert (entry.first, entry.last, entry.count) == (4 * day, 4 * day, 2)
+    patch = event_again(entry, "text")
+    assert patch["firstTimestamp"] == patch["lastTimestamp"] == "1970-01-05T00:00:00Z"
+    book.note(notice(1), wall=6 * day, now=2)
+    assert (entry.first, entry.last) == (4 * day, 6 * day)
 
 
 def test_one_notice_is_told_three_times_then_once_a_minute():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import ssl
 from base64 import b64encode
+from typing import NoReturn
 
 import pytest
 from hypothesis import given
@@ -82,6 +84,36 @@ def test_half_a_replacement_changes_nothing(made, files, caplog):
     assert caplog.text.count("the former certificate stays in use") == 1
     put(files[1], made[1].server_key.read_bytes())
     assert tls.current() is not before
+
+
+@with_openssl
+def test_files_that_cannot_be_opened_for_a_moment_are_read_later(made, files, monkeypatch, caplog):
+    tls = ServerTls(*map(str, files))
+    before = tls.current()
+    for mine, fresh in zip(files, (made[1].server, made[1].server_key), strict=True):
+        put(mine, fresh.read_bytes())
+    with monkeypatch.context() as patched:
+        patched.setattr("builtins.open", too_many)
+        assert tls.current() is before
+        assert tls.current() is before
+    assert "Too many open files" in caplog.text
+    assert caplog.text.count("the former certificate stays in use") == 1
+    assert tls.current() is not before, "the files are as they were when they could not be read"
+
+
+def test_a_token_that_cannot_be_opened_for_a_moment_is_read_later(token, monkeypatch, caplog):
+    known = TokenFile(str(token))
+    put(token, "another")
+    with monkeypatch.context() as patched:
+        patched.setattr("builtins.open", too_many)
+        for _ in range(2):
+            assert known.accepts("Bearer s3cret-token")
+    assert caplog.text.count("the former token stays in force") == 1
+    assert known.accepts("Bearer another")
+
+
+def too_many(*_: object, **__: object) -> NoReturn:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 def test_old_tls_is_not_spoken(made, files):
