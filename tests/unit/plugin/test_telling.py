@@ -391,7 +391,7 @@ class TestReloads:
                 assert told.of(Reloaded) == [], "the start is none"
                 os.kill(os.getpid(), signal.SIGHUP)
                 await until(lambda: bool(told.of(Reloaded)))
-                await until(lambda: len(told.of(ListSent)) >= streams)
+                await until(lambda: len(told.of(StreamOpened)) >= streams)
 
         run(work())
         assert len(told.of(StreamOpened)) == streams
