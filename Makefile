@@ -9,10 +9,10 @@ APIS   := deviceplugin podresources
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check lint types layers docs bench proto proto-check torture lock clean \
-	image deployment-tools
+	image deployment-tools device-manager
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make the virtual environment with locked dependencies
 
@@ -64,6 +64,10 @@ image: $(READY) ## Build the image, by a container engine or as an archive
 
 deployment-tools: $(READY) ## Get helm and the Kubernetes schemas for tests/deployment
 	$(BIN)/python tools/build_deployment_tools.py
+
+device-manager: ## Build the device manager of a kubelet for the tests; needs Go
+	mkdir -p build
+	cd tests/genuine/devicemanager && go build -o $(CURDIR)/build/kubelet-device-manager .
 
 lock: $(READY) ## Lock the newest allowed dependencies, with hashes
 	$(BIN)/python tools/lock.py

@@ -1,8 +1,9 @@
 """The device manager of a genuine kubelet, where somebody has built it, and the plugin beside it.
 
-``KUBELET_DEVICE_MANAGER`` names the program: ``tests/genuine/devicemanager``, built with Go. It
-serves a fixed path, so it runs in a mount namespace of its own, in which a directory of the test
-lies there. The plugin needs no namespace: it finds the same sockets in that directory.
+``make device-manager`` builds the program from ``tests/genuine/devicemanager``;
+``KUBELET_DEVICE_MANAGER`` names one that lies elsewhere. It serves a fixed path, so it runs in a
+mount namespace of its own, in which a directory of the test lies there. The plugin needs no
+namespace: it finds the same sockets in that directory.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from typing import Any
 
 from support.process import PluginProcess, plugin
 
-PROGRAM = os.environ.get("KUBELET_DEVICE_MANAGER") or shutil.which("kubelet-device-manager")
+BUILT = Path(__file__).parents[2] / "build" / "kubelet-device-manager"
+PROGRAM = os.environ.get("KUBELET_DEVICE_MANAGER") or shutil.which(BUILT)
 LIMIT = 20.0
 LOOK_SECONDS = 0.05
 """Pause between looks where the kubelet announces nothing."""
@@ -41,7 +43,7 @@ Json = dict[str, Any]
 def why_not() -> str:
     """Why there is no genuine kubelet; empty if there is one."""
     if PROGRAM is None:
-        return "needs the device manager of a kubelet (KUBELET_DEVICE_MANAGER)"
+        return "needs the device manager of a kubelet (make device-manager)"
     done = subprocess.run(
         [*NAMESPACE, "sh", "-c", LAY, "sh", "/tmp", "true"], capture_output=True, check=False
     )
