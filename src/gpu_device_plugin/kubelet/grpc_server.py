@@ -47,7 +47,12 @@ class TrackedProtocol(CarefulProtocol):
         super().connection_made(transport)
         if self._transport is not None:
             self._server.live.add(self._transport)
-            self._server.deserted.clear()
+
+    def data_received(self, data: bytes) -> None:
+        """Takes what has come."""
+        if self._transport is not None:
+            self._server.hear(self._transport)
+        super().data_received(data)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Ends."""
@@ -61,7 +66,8 @@ class Server(grpclib.server.Server):
 
     Args:
         mapping: methods by path.
-        on_deserted: called whenever the last connection has ended.
+        on_deserted: called whenever the last connection has ended by which anything was said.
+            Whoever only looks whether somebody listens says nothing.
     """
 
     def __init__(self, mapping: Mapping[str, Handler], on_deserted: Callable[[], None]) -> None:
@@ -69,16 +75,24 @@ class Server(grpclib.server.Server):
         self._mapping = _Methods(mapping)
         self._on_deserted = on_deserted
         self.live: set[asyncio.Transport] = set()
+        self._speaking: set[asyncio.Transport] = set()
         self.deserted = asyncio.Event()
-        """There is no connection, or none any more."""
+        """Nobody who has said anything holds a connection, or not any more."""
         self.deserted.set()
+
+    def hear(self, transport: asyncio.Transport) -> None:
+        """Something has been said by a connection."""
+        self._speaking.add(transport)
+        self.deserted.clear()
 
     def lose(self, transport: asyncio.Transport) -> None:
         """A connection has ended."""
         self.live.discard(transport)
-        if not self.live:
-            self.deserted.set()
-            self._on_deserted()
+        if transport in self._speaking:
+            self._speaking.discard(transport)
+            if not self._speaking:
+                self.deserted.set()
+                self._on_deserted()
 
     def _protocol_factory(self) -> H2Protocol:
         return TrackedProtocol(super()._protocol_factory(), self)

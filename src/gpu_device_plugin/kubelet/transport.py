@@ -1,4 +1,4 @@
-"""gRPC over unix sockets: the one place that knows which gRPC library carries the API.
+"""gRPC over unix sockets: what a plugin and a kubelet serve, by whatever library this package uses.
 
 A plugin implements `DevicePluginService` and hands it to a `PluginServer`; a kubelet implements
 `RegistrationService` and hands it to a `RegistrationServer`. Errors that a handler raises as
@@ -78,7 +78,8 @@ class UnixServer:
     def __init__(self, mapping: Mapping[str, Handler]) -> None:
         self._mapping = mapping
         self.on_deserted: Callable[[], None] = _nothing
-        """Called whenever the last connection has ended; to be set before the start."""
+        """Called when the last connection by which anything was said has ended; to be set before the
+        start."""
         self._server: Server | None = None
         self._listener: socket.socket | None = None
         self._identity: tuple[int, int] | None = None
@@ -97,19 +98,27 @@ class UnixServer:
             if os.path.lexists(path):
                 os.unlink(path)
             sock.bind(path)
-            identity = _identity(path)  # at once: another process may replace the file any time
+            # At once: another process may replace the file any time.
+            self.path, self._identity, self.leftover = path, _identity(path), ""
             server = Server(self._mapping, self.on_deserted)
             await server.start(sock=sock)
         except OSError as error:
-            sock.close()
+            self._abandon(sock)
             if error.filename is None:
                 # Python's own errors, such as for a path that is too long, have no number.
                 number = error.errno or errno.EINVAL
                 raise OSError(number, error.strerror or str(error), path) from None
             raise
-        self.path = path
-        self._identity = identity
+        except asyncio.CancelledError:
+            self._abandon(sock)
+            raise
         self._server, self._listener = server, sock
+
+    def _abandon(self, sock: socket.socket) -> None:
+        """Leaves nothing of a start that was in vain, or broken off after the loop has begun to listen."""
+        asyncio.get_running_loop().remove_reader(sock)
+        sock.close()
+        self._remove_socket()
 
     def owns_socket(self) -> bool:
         """Whether the file at the path is the socket that this server made."""
@@ -133,11 +142,11 @@ class UnixServer:
 
     @property
     def is_connected(self) -> bool:
-        """Whether anybody holds a connection."""
-        return self._server is not None and bool(self._server.live)
+        """Whether anybody holds a connection who has said anything."""
+        return self._server is not None and not self._server.deserted.is_set()
 
     async def leave(self) -> None:
-        """Takes no more connections; returns when the other sides have closed theirs.
+        """Takes no more connections; returns when those who have asked for anything are gone.
 
         Until then requests are answered. `stop` has to follow, also where this is cancelled.
         """

@@ -11,6 +11,9 @@ for.
 from __future__ import annotations
 
 import asyncio
+import math
+import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from gpu_device_plugin.kubelet.transport import UnixServer
@@ -19,23 +22,30 @@ from gpu_device_plugin.plugin.kubelet_socket import Identity
 PARTING = 0.5
 """Seconds to wait at most."""
 
+FORGIVEN = 60.0
+"""Seconds after which a kubelet that was waited for in vain is waited for once more."""
+
 
 class Parting:
-    """Knows whether a kubelet closes its connections, so that none is waited for in vain twice."""
+    """Knows whether a kubelet closes its connections, so that none is waited for in vain again."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._kubelet: Identity | None = None
-        self._closes: bool | None = None
+        self._has_closed = False
+        self._given_up_until = -math.inf
 
     def seconds(self, kubelet: Identity | None) -> float:
         """How long to wait for a kubelet; not at all for one that leaves its connections open."""
         if kubelet != self._kubelet:
-            self._kubelet, self._closes = kubelet, None
-        return 0.0 if self._closes is False else PARTING
+            self._kubelet, self._has_closed, self._given_up_until = kubelet, False, -math.inf
+        return 0.0 if self._clock() < self._given_up_until else PARTING
 
     def note(self, *, closed: bool) -> None:
         """Tells whether it has closed them in time. One that ever does can only have been slow."""
-        self._closes = self._closes or closed
+        self._has_closed = self._has_closed or closed
+        if not self._has_closed:
+            self._given_up_until = self._clock() + FORGIVEN
 
     async def end(self, server: UnixServer, limit: float) -> None:
         """Stops a server when its connections have been closed by the kubelet.

@@ -169,10 +169,10 @@ class ServedResource:
                     continue
                 pause = 0.0
             except KubeletUnreachable as error:
-                pause = unreachable.next()
+                pause, told = unreachable.next(), ""
                 self._give_up(State.WAITING, error, pause, quiet=unreachable.attempts > 1)
             except RegistrationRefused as error:
-                pause = refused.next()
+                pause, told = refused.next(), ""
                 self._give_up(State.REFUSED, error, pause)
             except OSError as error:
                 pause = failed.next()
@@ -182,7 +182,7 @@ class ServedResource:
                 log.exception("serving failed resource=%s", self.name)
                 self.state = State.FAILED
                 self._tell(Registered(self.name, Outcome.FAILED))
-                pause = failed.next()
+                pause, told = failed.next(), ""
             await self._part()
             await asyncio.sleep(pause)
 

@@ -106,10 +106,7 @@ class Servers:
         path = plugin_socket_path(resource.socket_name, self._directory)
         gate = _mps_gate(resource) if node.needs_mps else None
         served = ServedResource(
-            *(service, self._kubelet, path),
-            gate=gate,
-            tell=self._tell,
-            parting=self._parting,
+            service, self._kubelet, path, gate=gate, tell=self._tell, parting=self._parting
         )
         self._served[resource.name] = served
         return served

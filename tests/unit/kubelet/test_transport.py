@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import socket
 import struct
+import warnings
 from collections.abc import Awaitable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -422,3 +424,73 @@ def test_request_errors_reach_the_kubelet_in_full():
     error = RequestError("unknown device 'Üml✓'", "hint")
 
     assert str(error) == "unknown device 'Üml✓' (hint)"
+
+
+class TestConnections:
+    @staticmethod
+    async def deserted_by(path: Path, said: bytes) -> bool:
+        """Whether a server takes note of a connection that has ended, by which that was said."""
+        notes: list[None] = []
+        server = plugin_server(a_service())
+        server.on_deserted = lambda: notes.append(None)
+        await server.start(str(path))
+        try:
+            reader, writer = await asyncio.open_unix_connection(str(path))
+            writer.write(said)
+            writer.write_eof()
+            await reader.read()
+            writer.close()
+            await writer.wait_closed()
+            return bool(notes)
+        finally:
+            await server.stop()
+
+    def test_one_by_which_something_was_said_is_noted_when_it_ends(self, tmp_path):
+        assert run(self.deserted_by(tmp_path / "s", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+
+    def test_one_of_somebody_who_only_looks_is_not(self, tmp_path):
+        assert not run(self.deserted_by(tmp_path / "s", b""))
+
+
+class TestStarts:
+    @pytest.mark.parametrize("turns", range(4))
+    def test_one_that_is_broken_off_leaves_nothing(self, tmp_path, turns):
+        path = tmp_path / "s"
+
+        async def work() -> bool:
+            server = plugin_server(a_service())
+            start = asyncio.create_task(server.start(str(path)))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            was_broken_off = start.cancel()
+            await asyncio.gather(start, return_exceptions=True)
+            await server.stop()
+            assert not os.path.lexists(path)
+            again = plugin_server(a_service())
+            await again.start(str(path))
+            await again.stop()
+            return was_broken_off
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ResourceWarning)
+            assert run(work()) is (turns < 2)
+            gc.collect()
+
+    def test_what_an_earlier_socket_left_behind_is_forgotten(self, tmp_path, monkeypatch):
+        path = tmp_path / "s"
+
+        async def work() -> None:
+            server = plugin_server(a_service())
+            await server.start(str(path))
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "unlink", refuse)
+                await server.stop()
+            assert server.leftover == f"the socket {path} cannot be removed: Read-only file system"
+            await server.start(str(path))
+            await server.stop()
+            assert server.leftover == ""
+
+        def refuse(name: str) -> None:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), name)
+
+        run(work())

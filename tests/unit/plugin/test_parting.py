@@ -17,7 +17,7 @@ from gpu_device_plugin.kubelet.client import FAILURES, PluginClient, channel
 from gpu_device_plugin.kubelet.transport import registration_server
 from gpu_device_plugin.plugin import parting as module
 from gpu_device_plugin.plugin import served as served_module
-from gpu_device_plugin.plugin.parting import PARTING, Parting
+from gpu_device_plugin.plugin.parting import FORGIVEN, PARTING, Parting
 from gpu_device_plugin.plugin.served import State
 
 ONE, OTHER = (1, 2, 3), (1, 2, 4)
@@ -114,6 +114,35 @@ def test_only_a_kubelet_that_never_closes_is_not_waited_for():
     parting.note(closed=True)
     parting.note(closed=False)
     assert parting.seconds(OTHER) == PARTING, "it was only slow"
+
+
+def test_a_kubelet_that_was_slow_at_its_first_reload_is_waited_for_at_a_later_one():
+    now = 1000.0
+    parting = Parting(clock=lambda: now)
+    assert parting.seconds(ONE) == PARTING
+    parting.note(closed=False)
+    now += FORGIVEN - 1
+    assert parting.seconds(ONE) == 0
+    now += 1
+    assert parting.seconds(ONE) == PARTING
+
+
+def test_whoever_only_holds_a_connection_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PARTING", 60)
+    parting = Parting()
+
+    async def work():
+        async with late_kubelet(tmp_path) as kubelet, served(tmp_path, parting=parting) as resource:
+            await until(lambda: resource.service.board.open_streams == 1)
+            _, stranger = await asyncio.open_unix_connection(str(tmp_path / "nvidia-gpu.sock"))
+            kubelet.close.set()
+            registered_with = resource.registered_with
+            await within(2, resource.stop())
+            stranger.close()
+            await stranger.wait_closed()
+            assert parting.seconds(registered_with) == 60, "the kubelet has closed its connection"
+
+    run(work())
 
 
 def test_a_registration_is_not_broken_off(tmp_path, monkeypatch):
