@@ -9,7 +9,7 @@ APIS   := deviceplugin podresources
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check lint types layers docs bench proto proto-check torture lock clean \
-	image deployment-tools device-manager
+	image deployment-tools genuine
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,9 +65,12 @@ image: $(READY) ## Build the image, by a container engine or as an archive
 deployment-tools: $(READY) ## Get helm and the Kubernetes schemas for tests/deployment
 	$(BIN)/python tools/build_deployment_tools.py
 
-device-manager: ## Build the device manager of a kubelet for the tests; needs Go
+genuine: ## Build parts of Kubernetes for the tests; needs Go
 	mkdir -p build
-	cd tests/genuine/devicemanager && go build -o $(CURDIR)/build/kubelet-device-manager .
+	cd tests/genuine && go build -o $(CURDIR)/build/kubelet-device-manager ./devicemanager
+	cd tests/genuine && go build -o $(CURDIR)/build/kube-apiserver -ldflags \
+		"-X k8s.io/component-base/version.gitVersion=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes)" \
+		k8s.io/kubernetes/cmd/kube-apiserver
 
 lock: $(READY) ## Lock the newest allowed dependencies, with hashes
 	$(BIN)/python tools/lock.py

@@ -1,6 +1,7 @@
 """A genuine Kubernetes API server with its etcd, where somebody has built or installed them.
 
-``KUBE_APISERVER`` and ``ETCD`` name the programs, else they are looked for in ``PATH``.
+``make genuine`` builds the server. ``KUBE_APISERVER`` and ``ETCD`` name the programs, else they are
+looked for in ``build`` and in ``PATH``.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from typing import Any
 
 from support.certificates import Certificates, make_certificates
 
-SERVER = os.environ.get("KUBE_APISERVER") or shutil.which("kube-apiserver")
+BUILT = Path(__file__).parents[2] / "build" / "kube-apiserver"
+SERVER = os.environ.get("KUBE_APISERVER") or shutil.which(BUILT) or shutil.which("kube-apiserver")
 ETCD = os.environ.get("ETCD") or shutil.which("etcd")
 LIMIT = 90.0
 ADMIN = "admin-of-the-tests"
+WHY_NOT = "" if SERVER and ETCD else "needs kube-apiserver (make genuine) and etcd"
 Json = dict[str, Any]
 
 
@@ -47,6 +50,19 @@ class GenuineApi:
         with urllib.request.urlopen(request, timeout=10, context=context) as answer:
             text = answer.read()
         return json.loads(text) if text.startswith(b"{") else {}
+
+    def define(self, crd: Json) -> None:
+        """Adds a kind of objects; returns when there can be some."""
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        name = self.ask("POST", path, crd)["metadata"]["name"]
+        end = time.monotonic() + LIMIT
+        while not self._is_established(f"{path}/{name}"):
+            assert time.monotonic() < end, f"{name} is not established"
+            time.sleep(0.05)  # nothing announces it but a watch
+
+    def _is_established(self, path: str) -> bool:
+        conditions = self.ask("GET", path).get("status", {}).get("conditions", [])
+        return any((c["type"], c["status"]) == ("Established", "True") for c in conditions)
 
     def kubeconfig(self, directory: Path, account: str) -> str:
         """A kubeconfig for a service account of the namespace default."""
@@ -92,6 +108,7 @@ def genuine_api(directory: Path) -> Iterator[GenuineApi]:
         "service-account-issuer": "https://kubernetes.default.svc",
         "service-cluster-ip-range": "10.0.0.0/24",
         "authorization-mode": "RBAC",
+        "allow-privileged": "true",
         "enable-admission-plugins": "OwnerReferencesPermissionEnforcement",
     }
     with ExitStack() as programs:

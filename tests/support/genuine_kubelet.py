@@ -1,6 +1,6 @@
 """The device manager of a genuine kubelet, where somebody has built it, and the plugin beside it.
 
-``make device-manager`` builds the program from ``tests/genuine/devicemanager``;
+``make genuine`` builds the program from ``tests/genuine/devicemanager``;
 ``KUBELET_DEVICE_MANAGER`` names one that lies elsewhere. It serves a fixed path, so it runs in a
 mount namespace of its own, in which a directory of the test lies there. The plugin needs no
 namespace: it finds the same sockets in that directory.
@@ -43,7 +43,7 @@ Json = dict[str, Any]
 def why_not() -> str:
     """Why there is no genuine kubelet; empty if there is one."""
     if PROGRAM is None:
-        return "needs the device manager of a kubelet (make device-manager)"
+        return "needs the device manager of a kubelet (make genuine)"
     done = subprocess.run(
         [*NAMESPACE, "sh", "-c", LAY, "sh", "/tmp", "true"], capture_output=True, check=False
     )
