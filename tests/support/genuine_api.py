@@ -61,7 +61,7 @@ class GenuineApi:
             time.sleep(0.05)  # nothing announces it but a watch
 
     def _is_established(self, path: str) -> bool:
-        conditions = self.ask("GET", path).get("status", {}).get("conditions", [])
+        conditions = self.ask("GET", path).get("status", {}).get("conditions") or ()
         return any((c["type"], c["status"]) == ("Established", "True") for c in conditions)
 
     def kubeconfig(self, directory: Path, account: str) -> str:
