@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 
 from gpu_device_plugin.mps.compute_mode import ComputeModes, reset_all
-from gpu_device_plugin.mps.lock import UNSEEN, lock_holder
+from gpu_device_plugin.mps.lock import UNSEEN, is_held, lock_holder
 from gpu_device_plugin.mps.names import (
     PIPE_VARIABLE,
     SERVER_PROGRAM,
@@ -39,12 +39,13 @@ async def end_daemon(
     Args:
         tool: the control program.
         files: those of the daemon.
-        unseen_too: tell a daemon to quit even if none is seen to hold the lock.
+        unseen_too: tell a daemon to quit even if nobody holds the lock. It is told, too, where it
+            cannot be seen who does.
 
     Returns:
         What has gone wrong.
     """
-    if lock_holder(files) is not None or unseen_too:
+    if unseen_too or is_held(files, unknown=True):
         try:
             await tool.command(files, "quit", QUIT_SECONDS)
         except DaemonAbsent as error:
@@ -54,13 +55,21 @@ async def end_daemon(
         else:
             await _until_unlocked(files)
     problems = list[str]()
-    holder = lock_holder(files)
+    holder = None
+    try:
+        holder = lock_holder(files)
+    except OSError as error:
+        problems.append(f"an MPS daemon may still hold {files.lock}: {error.strerror}")
     if holder == UNSEEN:
         problems.append(
             f"an MPS daemon outside this container's view holds {files.lock}: end it on the node"
         )
+    pids = [holder] if holder else []
     # Servers outlive a control daemon that was killed, and keep the GPUs to themselves.
-    pids = (*((holder,) if holder else ()), *server_pids(files))
+    try:
+        pids += server_pids(files)
+    except OSError as error:
+        problems.append(f"MPS servers of {files.resource} may still run: {error.strerror}")
     left = await end_processes(pids, grace=GRACE_SECONDS)
     problems.extend(f"MPS process {pid} of {files.resource} cannot be killed" for pid in left)
     return problems
@@ -70,7 +79,7 @@ async def _until_unlocked(files: DaemonFiles) -> None:
     """Waits, not for long, until the daemon has ended."""
     try:
         async with asyncio.timeout(GRACE_SECONDS):
-            while lock_holder(files) is not None:  # noqa: ASYNC110 - nothing announces it
+            while is_held(files, unknown=True):  # noqa: ASYNC110 - nothing announces it
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
         return
@@ -165,7 +174,7 @@ async def repair(
 
 def _is_stale(files: DaemonFiles) -> bool:
     there = os.path.exists(files.started) or os.path.exists(files.log)
-    return there or lock_holder(files) is not None
+    return there or is_held(files, unknown=True)
 
 
 def _tell(problems: list[str]) -> None:
