@@ -136,7 +136,9 @@ class MpsSupervisor:
             async with asyncio.timeout(limit):
                 await self._wake.wait()
         except TimeoutError:
-            self._reload = bool(self.problem)
+            # A reload that was asked for in the same moment stays asked for.
+            if self.problem:
+                self._reload = True
 
     async def _read_anew(self) -> None:
         """Follows a new configuration; one that cannot be used changes nothing."""
