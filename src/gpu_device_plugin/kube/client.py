@@ -266,15 +266,22 @@ def path(*parts: str) -> str:
 
 @asynccontextmanager
 async def _limit(
-    request: Request, seconds: float, left: float | None = None
+    request: Request, seconds: float, *, in_all: float | None = None
 ) -> AsyncIterator[None]:
-    """Makes an `ApiUnreachable` of what takes longer, or longer than what is left of that."""
+    """Makes an `ApiUnreachable` of what takes longer.
+
+    Args:
+        request: for the message.
+        seconds: after which it is over.
+        in_all: for the message, where these are only what is left of a longer time.
+    """
     try:
-        async with asyncio.timeout(seconds if left is None else max(0.0, left)):
+        async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
+        told = seconds if in_all is None else in_all
         raise ApiUnreachable(
-            f"the Kubernetes API does not answer {request} within {seconds:g} s"
+            f"the Kubernetes API does not answer {request} within {told:g} s"
         ) from None
 
 
@@ -293,7 +300,7 @@ class _Patience:
         """The next part of a body, which is never empty; nothing at its end."""
         now = asyncio.get_running_loop().time
         began = now()
-        async with _limit(self._request, self._seconds, self._left):
+        async with _limit(self._request, max(0.0, self._left), in_all=self._seconds):
             part = await anext(parts, b"")
         self._left -= now() - began
         return part
