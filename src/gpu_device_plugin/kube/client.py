@@ -20,6 +20,7 @@ from gpu_device_plugin.kube.connection import Connection, Endpoint, Head, Reques
 from gpu_device_plugin.kube.errors import AccessError, ApiUnreachable
 from gpu_device_plugin.kube.limiter import TokenBucket
 from gpu_device_plugin.kube.tls import TlsContexts
+from gpu_device_plugin.news import News
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,7 @@ class KubeClient:
         self._seconds = request_seconds
         self._idle: tuple[Connection, float] | None = None
         self._last_token = ""
-        self._token_told = ""
+        self._token_news = News()
 
     async def get(self, target: str, query: Query | None = None) -> JsonObject:
         """The object, or list of objects, of that path."""
@@ -242,11 +243,10 @@ class KubeClient:
         except AccessError as error:
             if not self._last_token:
                 raise
-            if error.message != self._token_told:
+            if self._token_news.is_new(error.message):
                 log.warning("%s; the former token stays in use", error.message)
-            self._token_told = error.message
         else:
-            self._token_told = ""
+            self._token_news.end()
         return self._last_token
 
     def _credentials(self) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import shutil
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from gpu_device_plugin.mps.compute_mode import ComputeModes, reset_all
@@ -20,6 +21,7 @@ from gpu_device_plugin.mps.names import (
 from gpu_device_plugin.mps.plan import DaemonSpec
 from gpu_device_plugin.mps.processes import end_processes
 from gpu_device_plugin.mps.tool import ControlTool, DaemonAbsent, ToolError
+from gpu_device_plugin.news import News
 from gpu_device_plugin.processes import command_lines
 
 log = logging.getLogger(__name__)
@@ -109,8 +111,8 @@ class Remover:
     """Removes files, and says once of each that cannot be removed for now, however often it tries."""
 
     def __init__(self) -> None:
-        self._told = dict[str, str]()
-        """What was said last of files that stay."""
+        self._news = defaultdict[str, News](News)
+        """By their paths, what was said of files that stay."""
 
     def withdraw(self, path: str) -> None:
         """Removes a file that tells of readiness, if it is there."""
@@ -119,10 +121,10 @@ class Remover:
         except OSError as error:
             # What is not there cannot be removed from a read-only file system either.
             if os.path.lexists(path):
-                if self._is_news(path, error):
+                if self._news[path].is_new(str(error)):
                     log.warning("%s cannot be removed: %s", path, error.strerror)
                 return
-        self._told.pop(path, None)
+        self._news.pop(path, None)
 
     def remove_files(self, files: DaemonFiles) -> None:
         """Removes what a daemon has besides its pipes, to which mounts of clients may lead."""
@@ -131,13 +133,9 @@ class Remover:
         if os.path.isdir(files.log):
             shutil.rmtree(files.log, onerror=lambda _, __, why: problems.append(why[1]))
         if not problems:
-            self._told.pop(files.log, None)
-        elif self._is_news(files.log, problems[0]):
+            self._news.pop(files.log, None)
+        elif self._news[files.log].is_new(str(problems[0])):
             log.warning("%s stays: %s", files.log, problems[0])
-
-    def _is_news(self, path: str, problem: BaseException) -> bool:
-        before, self._told[path] = self._told.get(path), str(problem)
-        return before != str(problem)
 
 
 async def repair(

@@ -26,6 +26,7 @@ from gpu_device_plugin.mps.names import (
 )
 from gpu_device_plugin.mps.plan import is_shared
 from gpu_device_plugin.mps.tool import ControlTool, DaemonAbsent, ToolError
+from gpu_device_plugin.news import News
 from gpu_device_plugin.resources.model import Resource
 
 log = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ class MpsReadiness:
         self._root = root or MPS_ROOT
         self._files = DaemonFiles(self._root, resource.name)
         self._tool = tool or ControlTool()
-        self._told = ""
+        self._news = News()
 
     async def ready(self) -> None:
         """Returns once the daemon answers and has its limits; logs each reason to wait once.
@@ -100,9 +101,8 @@ class MpsReadiness:
                 break
             self._tell(problem, detail)
             await self._wait_for_change(before, pauses.next())
-        if self._told:
+        if self._news.end():
             log.info("the MPS daemon answers resource=%s", self._files.resource)
-            self._told = ""
 
     async def lost(self) -> str:
         """Returns, with the reason, when a daemon has been withdrawn, or has given its lock back.
@@ -145,11 +145,10 @@ class MpsReadiness:
         )
 
     def _tell(self, problem: str, detail: str) -> None:
-        level = logging.DEBUG if problem == self._told else logging.WARNING
+        level = logging.WARNING if self._news.is_new(problem) else logging.DEBUG
         log.log(
             level, "waiting for the MPS daemon resource=%s reason=%r", self._files.resource, detail
         )
-        self._told = problem
 
     def _traces(self) -> tuple[tuple[int, int] | None, ...]:
         """What tells one state of the daemon's files from another."""
