@@ -19,6 +19,7 @@ from gpu_device_plugin.kube.answers import JsonObject, decoded, refusal
 from gpu_device_plugin.kube.connection import Connection, Endpoint, Head, Request
 from gpu_device_plugin.kube.errors import AccessError, ApiUnreachable
 from gpu_device_plugin.kube.limiter import TokenBucket
+from gpu_device_plugin.kube.patience import Patience, limited
 from gpu_device_plugin.kube.tls import TlsContexts
 from gpu_device_plugin.news import News
 
@@ -113,12 +114,12 @@ class KubeClient:
         request = self._request("GET", target, query)
         await self._take_turn()
         async with await self._connect() as connection:
-            async with _limit(request, self._seconds):
+            async with limited(request, self._seconds):
                 head = await connection.send(request)
                 if head.status >= 300:
                     raise refusal(request, head, await connection.whole_body(LARGEST))
             rest = b""
-            patience = _Patience(request, silence_seconds)
+            patience = Patience(request, silence_seconds)
             async with aclosing(connection.body()) as parts:
                 while part := await patience.next_part(parts):
                     before = bool(rest)
@@ -127,7 +128,7 @@ class KubeClient:
                         raise ApiUnreachable(f"{request}: an event is larger than {LARGEST} bytes")
                     events = [line for line in lines if line.strip()]
                     if events or (rest and not before):
-                        patience = _Patience(request, self._seconds if rest else silence_seconds)
+                        patience = Patience(request, self._seconds if rest else silence_seconds)
                     for event in events:
                         yield decoded(request, event)
 
@@ -160,7 +161,7 @@ class KubeClient:
         content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         request = self._request(method, target, query, content, content_type)
         await self._take_turn()
-        async with _limit(request, self._seconds):
+        async with limited(request, self._seconds):
             head, answer = await self._send(request)
         if head.status >= 300:
             raise refusal(request, head, answer)
@@ -262,45 +263,3 @@ class KubeClient:
 def path(*parts: str) -> str:
     """A path of the API, each part escaped: ``path("api", "v1", "nodes", name)``."""
     return "".join(f"/{quote(part, safe='')}" for part in parts)
-
-
-@asynccontextmanager
-async def _limit(
-    request: Request, seconds: float, *, in_all: float | None = None
-) -> AsyncIterator[None]:
-    """Makes an `ApiUnreachable` of what takes longer.
-
-    Args:
-        request: for the message.
-        seconds: after which it is over.
-        in_all: for the message, where these are only what is left of a longer time.
-    """
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError:
-        told = seconds if in_all is None else in_all
-        raise ApiUnreachable(
-            f"the Kubernetes API does not answer {request} within {told:g} s"
-        ) from None
-
-
-class _Patience:
-    """How long parts of an answer are waited for, in all.
-
-    The limit is on the reading alone: time that the caller takes does not count.
-    """
-
-    def __init__(self, request: Request, seconds: float) -> None:
-        self._request = request
-        self._seconds = seconds
-        self._left = seconds
-
-    async def next_part(self, parts: AsyncIterator[bytes]) -> bytes:
-        """The next part of a body, which is never empty; nothing at its end."""
-        now = asyncio.get_running_loop().time
-        began = now()
-        async with _limit(self._request, max(0.0, self._left), in_all=self._seconds):
-            part = await anext(parts, b"")
-        self._left -= now() - began
-        return part
