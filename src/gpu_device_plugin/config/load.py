@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpu_device_plugin.config.customise import disable_customisation
 from gpu_device_plugin.config.diagnostics import ConfigWarning, Place, Report, at_once
-from gpu_device_plugin.config.files import open_again
+from gpu_device_plugin.config.files import NotAFile, open_file
 from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.config.keys import SCHEMA
 from gpu_device_plugin.config.model import Config, DeviceListStrategy, PluginFlags
@@ -56,11 +56,12 @@ def read_file(path: str, *, again: bool = False) -> bytes:
     """
     place = Place(path)
     try:
-        with open_again(path) if again else open(path, "rb") as stream:
+        with open_file(path, again=again) as stream:
             data = stream.read(LARGEST + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise place.error(f"the configuration file cannot be read: {reason}") from None
+        right = error.right if isinstance(error, NotAFile) else ""
+        raise place.error(f"the configuration file cannot be read: {reason}", right) from None
     if len(data) > LARGEST:
         raise place.error("the configuration file is too large", f"allowed: {LARGEST} bytes")
     return data

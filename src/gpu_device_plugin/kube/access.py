@@ -54,7 +54,7 @@ class Access:
         """The token to send now; empty if there is none.
 
         Raises:
-            AccessError: the file cannot be read, and there is no other token.
+            AccessError: the file holds none, for now at least, and there is no other token.
         """
         token = self.token
         if self.token_file:
@@ -104,7 +104,8 @@ def service_account(environment: Mapping[str, str], directory: str = SERVICE_ACC
     """The access that the kubelet gives to every pod.
 
     Raises:
-        AccessError: this is no pod, or one without a service account's token.
+        AccessError: this is no pod, or one without a service account's token. While the token's file
+            is there, but empty, only requests raise it.
     """
     host = environment.get("KUBERNETES_SERVICE_HOST", "")
     port = environment.get("KUBERNETES_SERVICE_PORT", "")
@@ -122,7 +123,6 @@ def service_account(environment: Mapping[str, str], directory: str = SERVICE_ACC
         token_file=token,
     )
     if not _is_empty(token):
-        # One that is empty is about to be written, and asked for again with every request.
         access.bearer_token()
     return access
 

@@ -19,7 +19,9 @@ from gpu_device_plugin.kube.answers import JsonObject, decoded, refusal
 from gpu_device_plugin.kube.connection import Connection, Endpoint, Head, Request
 from gpu_device_plugin.kube.errors import AccessError, ApiUnreachable
 from gpu_device_plugin.kube.limiter import TokenBucket
+from gpu_device_plugin.kube.patience import Patience, limited
 from gpu_device_plugin.kube.tls import TlsContexts
+from gpu_device_plugin.news import News
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +80,7 @@ class KubeClient:
         self._seconds = request_seconds
         self._idle: tuple[Connection, float] | None = None
         self._last_token = ""
-        self._token_told = ""
+        self._token_news = News()
 
     async def get(self, target: str, query: Query | None = None) -> JsonObject:
         """The object, or list of objects, of that path."""
@@ -112,12 +114,12 @@ class KubeClient:
         request = self._request("GET", target, query)
         await self._take_turn()
         async with await self._connect() as connection:
-            async with _limit(request, self._seconds):
+            async with limited(request, self._seconds):
                 head = await connection.send(request)
                 if head.status >= 300:
                     raise refusal(request, head, await connection.whole_body(LARGEST))
             rest = b""
-            patience = _Patience(request, silence_seconds)
+            patience = Patience(request, silence_seconds)
             async with aclosing(connection.body()) as parts:
                 while part := await patience.next_part(parts):
                     before = bool(rest)
@@ -126,7 +128,7 @@ class KubeClient:
                         raise ApiUnreachable(f"{request}: an event is larger than {LARGEST} bytes")
                     events = [line for line in lines if line.strip()]
                     if events or (rest and not before):
-                        patience = _Patience(request, self._seconds if rest else silence_seconds)
+                        patience = Patience(request, self._seconds if rest else silence_seconds)
                     for event in events:
                         yield decoded(request, event)
 
@@ -159,7 +161,7 @@ class KubeClient:
         content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         request = self._request(method, target, query, content, content_type)
         await self._take_turn()
-        async with _limit(request, self._seconds):
+        async with limited(request, self._seconds):
             head, answer = await self._send(request)
         if head.status >= 300:
             raise refusal(request, head, answer)
@@ -242,11 +244,10 @@ class KubeClient:
         except AccessError as error:
             if not self._last_token:
                 raise
-            if error.message != self._token_told:
+            if self._token_news.is_new(error.message):
                 log.warning("%s; the former token stays in use", error.message)
-            self._token_told = error.message
         else:
-            self._token_told = ""
+            self._token_news.end()
         return self._last_token
 
     def _credentials(self) -> str:
@@ -262,38 +263,3 @@ class KubeClient:
 def path(*parts: str) -> str:
     """A path of the API, each part escaped: ``path("api", "v1", "nodes", name)``."""
     return "".join(f"/{quote(part, safe='')}" for part in parts)
-
-
-@asynccontextmanager
-async def _limit(
-    request: Request, seconds: float, left: float | None = None
-) -> AsyncIterator[None]:
-    """Makes an `ApiUnreachable` of what takes longer, or longer than what is left of that."""
-    try:
-        async with asyncio.timeout(seconds if left is None else max(0.0, left)):
-            yield
-    except TimeoutError:
-        raise ApiUnreachable(
-            f"the Kubernetes API does not answer {request} within {seconds:g} s"
-        ) from None
-
-
-class _Patience:
-    """How long parts of an answer are waited for, in all.
-
-    The limit is on the reading alone: time that the caller takes does not count.
-    """
-
-    def __init__(self, request: Request, seconds: float) -> None:
-        self._request = request
-        self._seconds = seconds
-        self._left = seconds
-
-    async def next_part(self, parts: AsyncIterator[bytes]) -> bytes:
-        """The next part of a body, which is never empty; nothing at its end."""
-        now = asyncio.get_running_loop().time
-        began = now()
-        async with _limit(self._request, self._seconds, self._left):
-            part = await anext(parts, b"")
-        self._left -= now() - began
-        return part

@@ -24,7 +24,11 @@ class KubeError(UserError):
 
 
 class AccessError(KubeError, ConfigError):
-    """It is not known how to reach the API; trying again does not help."""
+    """It is not known how to reach the API, or as whom.
+
+    Where access is first looked for, another option or another pod is wanted. Out of a request it is
+    one more reason to try again, as files of tokens and certificates are read anew for each.
+    """
 
 
 class ApiUnreachable(KubeError):

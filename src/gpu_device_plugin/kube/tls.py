@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from gpu_device_plugin.kube.access import Tls
 from gpu_device_plugin.kube.errors import AccessError
+from gpu_device_plugin.news import News
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ class TlsContexts:
         self._source = source
         self._context: ssl.SSLContext | None = None
         self._seen: tuple[object, ...] = ()
-        self._told = ""
+        self._news = News()
 
     def current(self) -> ssl.SSLContext:
         """The context to connect with now.
@@ -31,18 +32,19 @@ class TlsContexts:
             AccessError: a certificate or key cannot be used, and never could.
         """
         now = _identity(self._tls)
-        if self._context is None or now != self._seen:
-            try:
-                self._context, self._seen = make_context(self._tls, self._source), now
-            except AccessError as error:
-                # Caught in the middle of a replacement: what worked goes on working.
-                if self._context is None:
-                    raise
-                if str(error) != self._told:
-                    log.warning("%s; the former certificates stay in use", error)
-                self._told = str(error)
-            else:
-                self._told = ""
+        if self._context is not None and now == self._seen:
+            self._news.end()
+            return self._context
+        try:
+            self._context, self._seen = make_context(self._tls, self._source), now
+        except AccessError as error:
+            # Caught in the middle of a replacement: what worked goes on working.
+            if self._context is None:
+                raise
+            if self._news.is_new(str(error)):
+                log.warning("%s; the former certificates stay in use", error)
+        else:
+            self._news.end()
         return self._context
 
 

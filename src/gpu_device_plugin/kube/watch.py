@@ -18,6 +18,7 @@ from gpu_device_plugin.kube.answers import JsonObject
 from gpu_device_plugin.kube.client import KubeClient
 from gpu_device_plugin.kube.errors import ApiError, ApiUnreachable, KubeError
 from gpu_device_plugin.kube.shapes import mapping, objects, text
+from gpu_device_plugin.news import News
 
 log = logging.getLogger(__name__)
 
@@ -41,16 +42,15 @@ class ProblemLog:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._last = ""
+        self._news = News()
 
     def __call__(self, problem: KubeError | None) -> None:
         """Takes what the last attempt came to."""
-        text = "" if problem is None else str(problem)
-        if text and text != self._last:
-            log.warning("%s: %s; trying again", self._what, text)
-        elif not text and self._last:
-            log.info("%s: the Kubernetes API answers again", self._what)
-        self._last = text
+        if problem is None:
+            if self._news.end():
+                log.info("%s: the Kubernetes API answers again", self._what)
+        elif self._news.is_new(str(problem)):
+            log.warning("%s: %s; trying again", self._what, problem)
 
 
 @dataclass(slots=True)

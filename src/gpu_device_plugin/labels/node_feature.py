@@ -12,6 +12,7 @@ from gpu_device_plugin.kube.answers import JsonObject
 from gpu_device_plugin.kube.client import path
 from gpu_device_plugin.kube.errors import ApiError, ApiUnreachable, KubeError
 from gpu_device_plugin.kube.shapes import mapping, objects
+from gpu_device_plugin.news import News
 
 log = logging.getLogger(__name__)
 
@@ -78,8 +79,7 @@ class NodeFeatureOutput:
         self._collection = path("apis", GROUP, VERSION, "namespaces", namespace, "nodefeatures")
         self._owners: Owners | None = None if pod else []
         """None as long as they could not be asked for."""
-        self._owners_told = ""
-        """What was said last of owners that could not be asked for."""
+        self._owners_news = News()
         self._keeps_owners = False
         """Whether this program may not change the owners of an object that is there."""
 
@@ -199,10 +199,10 @@ class NodeFeatureOutput:
             if isinstance(error, ApiError) and error.is_not_found:
                 log.warning("the NodeFeature object has no owners: %s", error)
                 return []
-            if str(error) != self._owners_told:
+            if self._owners_news.is_new(str(error)):
                 log.warning("the owners of the NodeFeature object are not known yet: %s", error)
-            self._owners_told = str(error)
             return None
+        self._owners_news.end()
         owners = owners_of(pod)
         if not owners:
             log.info(

@@ -22,6 +22,7 @@ from gpu_device_plugin.labels.output import Output
 from gpu_device_plugin.labels.record import LabelRecord
 from gpu_device_plugin.labels.reports import Reports, SaidOnce
 from gpu_device_plugin.labels.work import Pauses, Work
+from gpu_device_plugin.news import News
 from gpu_device_plugin.telemetry import Labelled, Listener, Outcome, Reloaded, nobody
 from gpu_device_plugin.threads import in_thread
 from gpu_device_plugin.watch.signals import on_signals, run_until
@@ -101,7 +102,7 @@ class LabelService:
         """Places that labels were published to before a reload, and may still be."""
         self._timestamp = 0
         self._reports = Reports()
-        self._output_problem = ""
+        self._output_news = News()
         self._has_published = False
         self._said_once = SaidOnce()
 
@@ -234,17 +235,18 @@ class LabelService:
         elif not is_api and not self._has_published:
             raise error
         pause = self._pauses.output.next(error.retry_after if isinstance(error, ApiError) else 0)
-        if str(error) != self._output_problem:
+        if self._output_news.is_new(str(error)):
             log.warning("%s; trying again", error)
-        self._output_problem = self.record.output_problem = str(error)
+        self.record.output_problem = str(error)
         return pause
 
     async def _published(self, work: Work, count: int, *, changed: bool) -> None:
+        was_wrong = self._output_news.end()
         if changed:
             log.info("published %d labels to %s", count, work.output.place)
-        elif self._output_problem:
+        elif was_wrong:
             log.info("%s is as it should be again", work.output.place)
-        self._output_problem, self._has_published = "", True
+        self._has_published = True
         self._pauses.output.reset()
         while self._former:
             await self._former.pop().withdraw()

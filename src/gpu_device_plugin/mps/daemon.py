@@ -14,7 +14,7 @@ from gpu_device_plugin.mps.compute_mode import (
     reset_all,
 )
 from gpu_device_plugin.mps.limits import has_limits, set_limits
-from gpu_device_plugin.mps.lock import lock_holder
+from gpu_device_plugin.mps.lock import is_held, lock_holder
 from gpu_device_plugin.mps.log_tail import LogTail
 from gpu_device_plugin.mps.names import DaemonFiles, touch
 from gpu_device_plugin.mps.plan import DaemonSpec
@@ -91,10 +91,17 @@ class MpsDaemon:
         if self.pid is None:
             await asyncio.Event().wait()
         elif self.pid > 0:
-            await wait_for_end(self.pid, lambda: lock_holder(self.files) != self.pid)
+            await wait_for_end(self.pid, self._has_ended)
         else:
-            while lock_holder(self.files) is not None:  # noqa: ASYNC110 - nothing announces it
+            while is_held(self.files, unknown=True):  # noqa: ASYNC110 - nothing announces it
                 await asyncio.sleep(WATCH_SECONDS)
+
+    def _has_ended(self) -> bool:
+        """Whether another, or nobody, is known to hold the lock."""
+        try:
+            return lock_holder(self.files) != self.pid
+        except OSError:
+            return False
 
     async def stop(self) -> list[str]:
         """Ends the daemon, if it lives, and undoes all that was done for it.
@@ -122,7 +129,10 @@ class MpsDaemon:
             await self._modes.set(gpu, ComputeMode.EXCLUSIVE_PROCESS)
 
     async def _take_over(self) -> bool:
-        """Makes a daemon that an earlier program has left ours; one that does not fit is ended."""
+        """Makes a daemon that an earlier program has left ours; one that does not fit is ended.
+
+        Raises OSError if it cannot be seen whether there is one.
+        """
         pid = lock_holder(self.files)
         if pid is None:
             return False
@@ -154,7 +164,10 @@ class MpsDaemon:
         log.info("the MPS daemon has started resource=%s pid=%s", self.spec.resource, self.pid)
 
     async def _find(self) -> int | None:
-        """The process that holds the lock now; None for a control program that knows no lock."""
+        """The process that holds the lock now; None for a control program that knows no lock.
+
+        Raises OSError if that cannot be seen.
+        """
         if not os.path.exists(self.files.lock):
             log.warning(
                 "the daemon holds no %s, as NVIDIA's does: it is not watched, and its limits are "

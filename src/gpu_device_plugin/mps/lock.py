@@ -19,16 +19,35 @@ UNSEEN = 0
 
 
 def lock_holder(files: DaemonFiles) -> int | None:
-    """The pid of the daemon that lives there, `UNSEEN` if it has none for us, None without one."""
+    """The pid of the daemon that lives there, `UNSEEN` if it has none for us, None without one.
+
+    Raises:
+        OSError: that cannot be seen for now, such as without a file descriptor to spare. A daemon
+            that was seen before is not dead for that.
+    """
     try:
         fd = os.open(files.lock, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     try:
         question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_GETLK, question))
-    except OSError:
-        return None
+    except OSError as error:
+        error.filename = files.lock
+        raise
     finally:
         os.close(fd)
     return None if kind == fcntl.F_UNLCK else max(int(pid), UNSEEN)
+
+
+def is_held(files: DaemonFiles, *, unknown: bool) -> bool:
+    """Whether a daemon lives there.
+
+    Args:
+        files: its own.
+        unknown: the answer where that cannot be seen for now.
+    """
+    try:
+        return lock_holder(files) is not None
+    except OSError:
+        return unknown

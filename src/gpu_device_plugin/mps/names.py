@@ -83,6 +83,17 @@ def touch(path: str) -> None:
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644))
 
 
+def is_absent(path: str) -> bool:
+    """Whether a file is known not to be there; one that cannot be looked for may be."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def find_traces(root: str) -> Iterator[DaemonFiles]:
     """The files of every resource that has, or had, a daemon below a root."""
     for vendor in _directories(root):

@@ -7,6 +7,7 @@ open never holds up whoever started it. No thread is involved: ends of processes
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import signal
@@ -114,8 +115,19 @@ def is_alive(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
+    except OSError:
+        return _is_there(pid)
+
+
+def _is_there(pid: int) -> bool:
+    """Whether there is such a process, running or not; that needs no file."""
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return error.errno == errno.EPERM
+    return True
 
 
 async def end_processes(pids: Iterable[int], *, grace: float) -> tuple[int, ...]:

@@ -6,10 +6,11 @@ import asyncio
 import logging
 import os
 import shutil
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from gpu_device_plugin.mps.compute_mode import ComputeModes, reset_all
-from gpu_device_plugin.mps.lock import UNSEEN, lock_holder
+from gpu_device_plugin.mps.lock import UNSEEN, is_held, lock_holder
 from gpu_device_plugin.mps.names import (
     PIPE_VARIABLE,
     SERVER_PROGRAM,
@@ -20,6 +21,7 @@ from gpu_device_plugin.mps.names import (
 from gpu_device_plugin.mps.plan import DaemonSpec
 from gpu_device_plugin.mps.processes import end_processes
 from gpu_device_plugin.mps.tool import ControlTool, DaemonAbsent, ToolError
+from gpu_device_plugin.news import News
 from gpu_device_plugin.processes import command_lines
 
 log = logging.getLogger(__name__)
@@ -39,12 +41,13 @@ async def end_daemon(
     Args:
         tool: the control program.
         files: those of the daemon.
-        unseen_too: tell a daemon to quit even if none is seen to hold the lock.
+        unseen_too: tell a daemon to quit even if nobody holds the lock. It is told, too, where it
+            cannot be seen who does.
 
     Returns:
         What has gone wrong.
     """
-    if lock_holder(files) is not None or unseen_too:
+    if unseen_too or is_held(files, unknown=True):
         try:
             await tool.command(files, "quit", QUIT_SECONDS)
         except DaemonAbsent as error:
@@ -54,13 +57,21 @@ async def end_daemon(
         else:
             await _until_unlocked(files)
     problems = list[str]()
-    holder = lock_holder(files)
+    holder = None
+    try:
+        holder = lock_holder(files)
+    except OSError as error:
+        problems.append(f"an MPS daemon may still hold {files.lock}: {error.strerror}")
     if holder == UNSEEN:
         problems.append(
             f"an MPS daemon outside this container's view holds {files.lock}: end it on the node"
         )
+    pids = [holder] if holder else []
     # Servers outlive a control daemon that was killed, and keep the GPUs to themselves.
-    pids = (*((holder,) if holder else ()), *server_pids(files))
+    try:
+        pids += server_pids(files)
+    except OSError as error:
+        problems.append(f"MPS servers of {files.resource} may still run: {error.strerror}")
     left = await end_processes(pids, grace=GRACE_SECONDS)
     problems.extend(f"MPS process {pid} of {files.resource} cannot be killed" for pid in left)
     return problems
@@ -70,7 +81,7 @@ async def _until_unlocked(files: DaemonFiles) -> None:
     """Waits, not for long, until the daemon has ended."""
     try:
         async with asyncio.timeout(GRACE_SECONDS):
-            while lock_holder(files) is not None:  # noqa: ASYNC110 - nothing announces it
+            while is_held(files, unknown=True):  # noqa: ASYNC110 - nothing announces it
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
         return
@@ -100,8 +111,8 @@ class Remover:
     """Removes files, and says once of each that cannot be removed for now, however often it tries."""
 
     def __init__(self) -> None:
-        self._told = dict[str, str]()
-        """What was said last of files that stay."""
+        self._news = defaultdict[str, News](News)
+        """By their paths, what was said of files that stay."""
 
     def withdraw(self, path: str) -> None:
         """Removes a file that tells of readiness, if it is there."""
@@ -110,10 +121,10 @@ class Remover:
         except OSError as error:
             # What is not there cannot be removed from a read-only file system either.
             if os.path.lexists(path):
-                if self._is_news(path, error):
+                if self._news[path].is_new(str(error)):
                     log.warning("%s cannot be removed: %s", path, error.strerror)
                 return
-        self._told.pop(path, None)
+        self._news.pop(path, None)
 
     def remove_files(self, files: DaemonFiles) -> None:
         """Removes what a daemon has besides its pipes, to which mounts of clients may lead."""
@@ -122,13 +133,9 @@ class Remover:
         if os.path.isdir(files.log):
             shutil.rmtree(files.log, onerror=lambda _, __, why: problems.append(why[1]))
         if not problems:
-            self._told.pop(files.log, None)
-        elif self._is_news(files.log, problems[0]):
+            self._news.pop(files.log, None)
+        elif self._news[files.log].is_new(str(problems[0])):
             log.warning("%s stays: %s", files.log, problems[0])
-
-    def _is_news(self, path: str, problem: BaseException) -> bool:
-        before, self._told[path] = self._told.get(path), str(problem)
-        return before != str(problem)
 
 
 async def repair(
@@ -165,7 +172,7 @@ async def repair(
 
 def _is_stale(files: DaemonFiles) -> bool:
     there = os.path.exists(files.started) or os.path.exists(files.log)
-    return there or lock_holder(files) is not None
+    return there or is_held(files, unknown=True)
 
 
 def _tell(problems: list[str]) -> None:

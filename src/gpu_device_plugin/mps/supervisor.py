@@ -13,6 +13,7 @@ from gpu_device_plugin.mps.keeper import DaemonKeeper
 from gpu_device_plugin.mps.names import ready_file, touch
 from gpu_device_plugin.mps.plan import DaemonSpec
 from gpu_device_plugin.mps.remains import repair
+from gpu_device_plugin.news import News
 from gpu_device_plugin.storage import remedy
 from gpu_device_plugin.telemetry import Listener, Outcome, Reloaded, nobody
 from gpu_device_plugin.threads import in_thread
@@ -70,6 +71,7 @@ class MpsSupervisor:
         """Whether every daemon that is needed runs, as the file `.ready` tells."""
         self.mark_problem = ""
         """Why that file cannot be made though they run; empty if it can."""
+        self._mark_news = News()
         self._was_ready = False
         self._keepers = dict[str, DaemonKeeper]()
 
@@ -136,7 +138,9 @@ class MpsSupervisor:
             async with asyncio.timeout(limit):
                 await self._wake.wait()
         except TimeoutError:
-            self._reload = bool(self.problem)
+            # A reload that was asked for in the same moment stays asked for.
+            if self.problem:
+                self._reload = True
 
     async def _read_anew(self) -> None:
         """Follows a new configuration; one that cannot be used changes nothing."""
@@ -200,8 +204,9 @@ class MpsSupervisor:
             ConfigError: the file cannot be made, and never could be, as in v0.19.3.
         """
         ready = not self.problem and all(k.is_up for k in self._keepers.values())
-        before, self.mark_problem = self.mark_problem, ""
+        self.mark_problem = ""
         if not ready:
+            self._mark_news.end()
             self._withdraw_readiness()
         elif not self.is_ready:
             try:
@@ -210,9 +215,10 @@ class MpsSupervisor:
                 if not self._was_ready:
                     raise
                 self.mark_problem = str(error)
-                if self.mark_problem != before:
+                if self._mark_news.is_new(self.mark_problem):
                     log.error("%s; trying again", error)
             else:
+                self._mark_news.end()
                 self.is_ready = self._was_ready = True
                 log.info("ready")
 

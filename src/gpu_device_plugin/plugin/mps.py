@@ -16,15 +16,17 @@ from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.config.model import Config
 from gpu_device_plugin.hardware.roots import join_root
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
-from gpu_device_plugin.mps.lock import lock_holder
+from gpu_device_plugin.mps.lock import is_held
 from gpu_device_plugin.mps.names import (
     MPS_ROOT,
     PIPE_VARIABLE,
     DaemonFiles,
+    is_absent,
     ready_file,
 )
 from gpu_device_plugin.mps.plan import is_shared
 from gpu_device_plugin.mps.tool import ControlTool, DaemonAbsent, ToolError
+from gpu_device_plugin.news import News
 from gpu_device_plugin.resources.model import Resource
 
 log = logging.getLogger(__name__)
@@ -82,7 +84,7 @@ class MpsReadiness:
         self._root = root or MPS_ROOT
         self._files = DaemonFiles(self._root, resource.name)
         self._tool = tool or ControlTool()
-        self._told = ""
+        self._news = News()
 
     async def ready(self) -> None:
         """Returns once the daemon answers and has its limits; logs each reason to wait once.
@@ -99,26 +101,26 @@ class MpsReadiness:
                 break
             self._tell(problem, detail)
             await self._wait_for_change(before, pauses.next())
-        if self._told:
+        if self._news.end():
             log.info("the MPS daemon answers resource=%s", self._files.resource)
-            self._told = ""
 
     async def lost(self) -> str:
         """Returns, with the reason, when a daemon has been withdrawn, or has given its lock back.
 
         To be called after `ready`. A daemon that was never marked as started is not watched. On a
-        read-only file system the mark of one that has died stays.
+        read-only file system the mark of one that has died stays. What cannot be seen for now,
+        such as without a file descriptor to spare, is as it was.
         """
         if not self._is_needed:
             await asyncio.Event().wait()
         while not os.path.exists(self._files.started):  # noqa: ASYNC110 - nothing announces it
             await asyncio.sleep(LOOK_SECONDS)
         was_held = False
-        while os.path.exists(self._files.started):
-            is_held = lock_holder(self._files) is not None
-            if was_held and not is_held:
+        while not is_absent(self._files.started):
+            now_held = is_held(self._files, unknown=was_held)
+            if was_held and not now_held:
                 return f"nobody holds {self._files.lock} any more: the MPS daemon has ended"
-            was_held = is_held
+            was_held = now_held
             await asyncio.sleep(LOOK_SECONDS)
         return f"{self._files.started} has been removed: the MPS daemon has ended"
 
@@ -143,11 +145,10 @@ class MpsReadiness:
         )
 
     def _tell(self, problem: str, detail: str) -> None:
-        level = logging.DEBUG if problem == self._told else logging.WARNING
+        level = logging.WARNING if self._news.is_new(problem) else logging.DEBUG
         log.log(
             level, "waiting for the MPS daemon resource=%s reason=%r", self._files.resource, detail
         )
-        self._told = problem
 
     def _traces(self) -> tuple[tuple[int, int] | None, ...]:
         """What tells one state of the daemon's files from another."""

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from gpu_device_plugin.backoff import Backoff
 from gpu_device_plugin.kube.errors import KubeError
+from gpu_device_plugin.news import News
 from gpu_device_plugin.reports.clock import Clock
 from gpu_device_plugin.reports.events import Api, EventReporter
 from gpu_device_plugin.reports.model import NodeHealth, Report
@@ -91,14 +92,13 @@ class HealthReporter:
 
     async def _connected(self) -> Api:
         """The client, which may take a service account or a file that is not there yet."""
-        pauses, told = Backoff(first=5.0, most=300.0), ""
+        pauses, news = Backoff(first=5.0, most=300.0), News()
         while True:
             try:
                 return self._connect()
             except KubeError as error:
-                if str(error) != told:
+                if news.is_new(str(error)):
                     log.error("GPU health is not reported: %s; trying again", error)
-                told = str(error)
             await self._clock.sleep(pauses.next())
 
     async def _finish(self) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from gpu_device_plugin.config.files import problem_at
+from gpu_device_plugin.config.files import RIGHT, problem_at
 from gpu_device_plugin.errors import ConfigError, UserError
 from gpu_device_plugin.storage import remedy
 from gpu_device_plugin.telemetry import Listener, Outcome, ProfileApplied, nobody
@@ -206,7 +206,10 @@ class ProfileFollower:
             return
         problem = problem_at(profile.path)
         if problem:
-            raise ProfileError(f"the configuration {profile.path} cannot be read: {problem}")
+            raise ProfileError(
+                f"the configuration {profile.path} cannot be read: {problem}",
+                RIGHT if os.path.exists(profile.path) else "",
+            )
         if not is_usable(seen_from(link, profile.path)):
             raise ProfileError(
                 f"the link {link} would not lead to {profile.path}, as a relative path counts from "

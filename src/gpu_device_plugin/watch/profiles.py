@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpu_device_plugin.config.files import open_again
+from gpu_device_plugin.config.files import open_file
 from gpu_device_plugin.config.grammar import Parsed
 from gpu_device_plugin.errors import ConfigError, UsageError
 
@@ -141,7 +141,7 @@ class ProfileRules:
 def read_contents(path: str) -> bytes | None:
     """The contents of a configuration, by which a change is told; None if it cannot be read."""
     try:
-        with open_again(path) as file:
+        with open_file(path) as file:
             return file.read(LARGEST)
     except OSError:
         return None

@@ -6,6 +6,7 @@ import logging
 import ssl
 
 from gpu_device_plugin.errors import ConfigError
+from gpu_device_plugin.news import News
 from gpu_device_plugin.web.files import Identity, identity
 
 log = logging.getLogger(__name__)
@@ -31,22 +32,23 @@ class ServerTls:
         self._paths = certificate, key
         self._seen = self._identities()
         self._context = self._make()
-        self._told = ""
+        self._news = News()
 
     def current(self) -> ssl.SSLContext:
         """The context for a connection that begins now."""
         now = self._identities()
-        if now != self._seen:
-            try:
-                self._context = self._make()
-            except ConfigError as error:
-                # Tried again with the next connection: it need not be the files that are wrong.
-                if str(error) != self._told:
-                    log.error("%s; the former certificate stays in use", error)
-                self._told = str(error)
-            else:
-                self._seen, self._told = now, ""
-                log.info("the certificate of the port is %s as it is now", self._paths[0])
+        if now == self._seen:
+            self._news.end()
+            return self._context
+        try:
+            self._context, self._seen = self._make(), now
+        except ConfigError as error:
+            # Tried again with the next connection: it need not be the files that are wrong.
+            if self._news.is_new(str(error)):
+                log.error("%s; the former certificate stays in use", error)
+        else:
+            self._news.end()
+            log.info("the certificate of the port is %s as it is now", self._paths[0])
         return self._context
 
     def _identities(self) -> tuple[Identity, ...]:

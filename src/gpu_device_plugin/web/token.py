@@ -7,6 +7,7 @@ import logging
 from base64 import b64decode
 
 from gpu_device_plugin.errors import ConfigError
+from gpu_device_plugin.news import News
 from gpu_device_plugin.web.files import identity
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ class TokenFile:
         self._path = path
         self._seen = identity(path)
         self._token = _read(path)
-        self._told = ""
+        self._news = News()
 
     def accepts(self, authorization: str) -> bool:
         """Whether the value of an ``Authorization`` header proves that the client knows it.
@@ -46,16 +47,16 @@ class TokenFile:
     def _follow(self) -> None:
         now = identity(self._path)
         if now == self._seen:
+            self._news.end()
             return
         try:
-            self._token = _read(self._path)
+            self._token, self._seen = _read(self._path), now
         except ConfigError as error:
             # Tried again with the next request: it need not be the file that is wrong.
-            if str(error) != self._told:
+            if self._news.is_new(str(error)):
                 log.error("%s; the former token stays in force", error)
-            self._told = str(error)
         else:
-            self._seen, self._told = now, ""
+            self._news.end()
             log.info("the token in %s has changed", self._path)
 
 

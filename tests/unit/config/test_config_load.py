@@ -8,6 +8,7 @@ import pytest
 from support.configs import a_config
 
 from gpu_device_plugin.config import load as load_module
+from gpu_device_plugin.config.files import RIGHT_ONCE
 from gpu_device_plugin.config.grammar import parse
 from gpu_device_plugin.config.load import Loaded, load
 from gpu_device_plugin.config.model import Flags, GfdFlags, PluginFlags
@@ -181,19 +182,19 @@ def load_file(path: str) -> Loaded:
 
 
 @pytest.mark.parametrize(
-    ("path", "reason"),
+    ("path", "reason", "hint"),
     [
-        ("/absent.yaml", "No such file or directory"),
-        ("/", "Is a directory"),
-        ("a\0b", "embedded null byte"),
+        ("/absent.yaml", "No such file or directory", ""),
+        ("/", "Is a directory", f"{RIGHT_ONCE}; "),
+        ("a\0b", "embedded null byte", ""),
     ],
 )
-def test_files_that_cannot_be_read(path: str, reason: str) -> None:
+def test_files_that_cannot_be_read(path: str, reason: str, hint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_file(path)
     name = path.replace("\0", r"\x00")
     assert str(caught.value) == (
-        f"{name}: the configuration file cannot be read: {reason} (set by --config-file)"
+        f"{name}: the configuration file cannot be read: {reason} ({hint}set by --config-file)"
     )
 
 

@@ -79,6 +79,18 @@ class TestDaemons:
             "/mps/.ready is not there: mps-control-daemon has not brought all daemons up",
         ]
 
+    def test_where_the_lock_cannot_be_seen_the_tool_is_asked(self, shared: Machine) -> None:
+        shared.tree.file("/mps/.ready")
+        shared.tree.link(f"/mps/{RESOURCE}/pipe/control_lock", "control_lock")
+        shared.edge(ask_mps=lambda *_: (True, ""))
+
+        outcome = shared.check("mps-daemons")
+
+        assert outcome.verdict is Verdict.OK
+        (gap,) = told(outcome, Verdict.NOT_CHECKED)
+        assert gap.endswith("control_lock cannot be seen: Too many levels of symbolic links")
+        assert "nvidia.com/gpu: servers none, as there are no clients" in outcome.evidence
+
     def test_one_that_hangs_fails(self, shared: Machine) -> None:
         shared.tree.file("/mps/.ready")
         shared.edge(ask_mps=lambda *_: (False, "no answer within 3 s"))

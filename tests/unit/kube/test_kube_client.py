@@ -16,6 +16,7 @@ from support.certificates import Certificates, make_certificates
 from gpu_device_plugin.kube.access import Access, Tls, load_access
 from gpu_device_plugin.kube.client import KubeClient, PatchKind, path
 from gpu_device_plugin.kube.errors import AccessError, ApiError, ApiUnreachable
+from gpu_device_plugin.kube.tls import TlsContexts
 
 NODES = "/api/v1/nodes"
 NODE = "/api/v1/nodes/node1"
@@ -585,6 +586,20 @@ class TestTls:
     def test_certificates_that_are_none_are_named(self, tls: Tls, words: str) -> None:
         with pytest.raises(AccessError, match=words):
             self.read(Access("https://127.0.0.1:1", "kubeconfig k", tls))
+
+    def test_a_fault_of_a_certificate_that_comes_again_is_told_again(
+        self, tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        authority, away = tmp_path / "ca.crt", tmp_path / "away"
+        authority.write_bytes(certificates.authority.read_bytes())
+        contexts = TlsContexts(Tls(ca_file=str(authority)), "t")
+        first = contexts.current()
+        for _ in range(2):
+            authority.rename(away)
+            assert [contexts.current() for _ in range(2)] == [first] * 2
+            away.rename(authority)
+            assert contexts.current() is first
+        assert caplog.text.count("the former certificates stay in use") == 2
 
     def test_a_certificate_that_is_replaced_is_followed(
         self, tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,6 +57,35 @@ async def watching(
 
 async def told(changes: Changes) -> str | None:
     return value_of(await within(10, anext(changes)))
+
+
+def test_a_token_that_has_not_been_written_yet_is_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = tmp_path / "token"
+    token.touch()
+
+    async def work(api: ApiServer) -> None:
+        api.store.put(NODE, labelled("a"))
+        access = Access(api.url, "tests", token_file=str(token))
+        asked = asyncio.Event()
+
+        async def pause(_: float) -> None:
+            asked.set()
+            await asyncio.sleep(0)
+
+        async with KubeClient(access, qps=-1) as client:
+            changes = watch_object(client, NODES, "node1", pause=pause)
+            async with aclosing(changes):
+                first = asyncio.ensure_future(anext(changes))
+                await within(10, asked.wait())
+                assert not first.done()
+                token.write_text("secret")
+                assert value_of(await within(10, first)) == "a"
+
+    with ApiServer(tokens={"secret"}) as api:
+        run(work(api))
+    assert caplog.text.count(f"the token in {token} cannot be used: it is empty; trying again") == 1
 
 
 def test_the_object_is_told_at_first_and_after_every_change(api: ApiServer) -> None:

@@ -10,11 +10,15 @@ from dataclasses import replace
 
 import pytest
 from support.aio import run, until, within
+from support.descriptors import no_descriptors
 from support.mps import END, START, a_daemon
 
 from gpu_device_plugin.mps import daemon as module
+from gpu_device_plugin.mps import lock, processes
 from gpu_device_plugin.mps.compute_mode import SimulatedComputeModes
 from gpu_device_plugin.mps.daemon import MpsDaemon, StartFailed
+from gpu_device_plugin.mps.lock import lock_holder
+from gpu_device_plugin.mps.names import DaemonFiles
 from gpu_device_plugin.mps.tool import ControlTool
 
 
@@ -82,6 +86,44 @@ def test_a_daemon_whose_process_is_out_of_view_is_watched_by_its_lock(tools, mon
         await daemon.stop()
 
     run(work())
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_daemon_whose_lock_cannot_be_opened_for_a_moment_lives_on(tools, monkeypatch, is_seen):
+    """Whether its process is seen or not: without a descriptor to spare there is no pidfd either."""
+    monkeypatch.setattr(module, "WATCH_SECONDS", 0.002)
+    monkeypatch.setattr(processes, "POLL_SECONDS", 0.002)
+    looks = 0
+
+    def look(files: DaemonFiles) -> int | None:
+        nonlocal looks
+        looks += 1
+        return lock_holder(files)
+
+    async def work():
+        daemon = MpsDaemon(a_daemon(), tools.around())
+        await daemon.start()
+        if not is_seen:
+            daemon.pid = 0
+        for place in (module, lock):
+            monkeypatch.setattr(place, "lock_holder", look)
+        with no_descriptors():
+            death = asyncio.create_task(daemon.wait_for_death())
+            await until(lambda: death.done() or looks > 1)
+            assert not death.done()
+        tools.kill_daemon()
+        await within(5, death)
+        await daemon.stop()
+
+    run(work())
+
+
+def test_a_start_that_does_not_see_whether_there_is_a_daemon_fails(tools):
+    os.makedirs(tools.files().pipe)
+    os.symlink("control_lock", tools.files().lock)
+    with pytest.raises(StartFailed, match="control_lock: Too many levels of symbolic links"):
+        run(MpsDaemon(a_daemon(), tools.around()).start())
+    os.unlink(tools.files().lock)
 
 
 def test_a_daemon_without_a_lock_is_not_watched(tools, caplog):

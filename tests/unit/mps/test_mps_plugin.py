@@ -10,12 +10,14 @@ from dataclasses import replace
 import pytest
 from support.aio import run, until, within
 from support.configs import a_config
+from support.descriptors import no_descriptors
 from support.mps import MpsTools, a_daemon
 
 from gpu_device_plugin.config.model import SharingStrategy
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
 from gpu_device_plugin.mps.daemon import MpsDaemon
-from gpu_device_plugin.mps.names import touch
+from gpu_device_plugin.mps.lock import is_held
+from gpu_device_plugin.mps.names import DaemonFiles, touch
 from gpu_device_plugin.mps.tool import ControlTool
 from gpu_device_plugin.plugin import mps as module
 from gpu_device_plugin.plugin.mps import MpsReadiness, mps_injector
@@ -175,7 +177,47 @@ def test_the_loss_of_a_daemon_is_told(tools):
     run(work())
 
 
-def test_the_loss_of_a_daemon_whose_mark_cannot_be_removed_is_told(tools):
+class Looks:
+    """Who holds the lock, really, and how often that has been asked."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seen = asyncio.Event()
+        """Somebody has been seen to hold it."""
+
+    def is_held(self, files: DaemonFiles, *, unknown: bool) -> bool:
+        self.count += 1
+        held = is_held(files, unknown=unknown)
+        if held:
+            self.seen.set()
+        return held
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    looks = Looks()
+    monkeypatch.setattr(module, "is_held", looks.is_held)
+    return looks
+
+
+def test_a_daemon_whose_lock_cannot_be_opened_for_a_moment_is_not_lost(tools, looks):
+    async def work():
+        daemon = MpsDaemon(a_daemon(), tools.around())
+        await daemon.start()
+        lost = asyncio.create_task(waiting(tools).lost())
+        await within(10, looks.seen.wait())
+        with no_descriptors():
+            before = looks.count
+            await until(lambda: lost.done() or looks.count > before + 1)
+        assert not lost.done()
+        tools.kill_daemon()
+        assert "control_lock any more" in await within(10, lost)
+        await daemon.stop()
+
+    run(work())
+
+
+def test_the_loss_of_a_daemon_whose_mark_cannot_be_removed_is_told(tools, looks):
     """As on a file system that has become read-only."""
 
     async def work():
@@ -183,7 +225,7 @@ def test_the_loss_of_a_daemon_whose_mark_cannot_be_removed_is_told(tools):
         await daemon.start()
         await readiness.ready()
         lost = asyncio.create_task(readiness.lost())
-        await asyncio.sleep(0)  # the lock is seen to be held
+        await within(10, looks.seen.wait())
         tools.kill_daemon()
         assert "control_lock any more" in await within(10, lost)
         assert os.path.exists(tools.files().started)

@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 from support.aio import run
+from support.descriptors import no_descriptors
 from support.mps import END, a_daemon
 
+from gpu_device_plugin.mps import lock
 from gpu_device_plugin.mps import remains as module
 from gpu_device_plugin.mps.compute_mode import ComputeMode, SimulatedComputeModes
 from gpu_device_plugin.mps.lock import UNSEEN
 from gpu_device_plugin.mps.names import PIPE_VARIABLE, SERVER_PROGRAM, touch
-from gpu_device_plugin.mps.remains import Remover, end_daemon, repair, server_pids
+from gpu_device_plugin.mps.remains import Remover, _is_stale, end_daemon, repair, server_pids
 
 
 async def all_exclusive() -> SimulatedComputeModes:
@@ -104,10 +106,37 @@ def test_a_daemon_that_quits_too_slowly_is_killed(tools, monkeypatch):
 def test_a_daemon_out_of_view_that_stays_is_a_problem(tools, monkeypatch):
     os.makedirs(tools.files().pipe)
     monkeypatch.setattr(module, "GRACE_SECONDS", 0.01)
-    monkeypatch.setattr(module, "lock_holder", lambda _: UNSEEN)
+    for place in (module, lock):
+        monkeypatch.setattr(place, "lock_holder", lambda _: UNSEEN)
     tools.turn("no-lock")
     (problem,) = run(end_daemon(tools.around().tool, tools.files()))
     assert "outside this container's view" in problem
+
+
+def test_a_daemon_that_may_be_there_is_looked_after_and_told(tools):
+    """Nothing but its lock is left, and who holds that cannot be seen."""
+    files = tools.files()
+    os.makedirs(files.pipe)
+    os.symlink("control_lock", files.lock)
+    assert _is_stale(files)
+    (problem,) = run(end_daemon(tools.around().tool, files))
+    assert problem == (
+        f"an MPS daemon may still hold {files.lock}: Too many levels of symbolic links"
+    )
+    assert tools.journal() == END[:1]
+    os.unlink(files.lock)
+
+
+def test_without_a_descriptor_to_spare_an_end_tells_what_may_be_left(tools):
+    async def work():
+        await tools.leave_behind(a_daemon())
+        with no_descriptors():
+            problems = await end_daemon(tools.around().tool, tools.files())
+        assert [problem.rpartition(": ")[2] for problem in problems] == ["Too many open files"] * 2
+        assert await end_daemon(tools.around().tool, tools.files()) == []
+
+    run(work())
+    assert tools.daemon() is None
 
 
 @contextmanager

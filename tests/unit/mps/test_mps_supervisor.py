@@ -263,6 +263,24 @@ def test_a_mark_that_cannot_be_made_for_now_ends_no_daemon(tools, monkeypatch, c
     assert caplog.text.count(".ready cannot be removed") == 1
 
 
+def test_a_reload_is_not_lost_in_the_moment_in_which_a_mark_is_tried_again(tools, monkeypatch):
+    monkeypatch.setattr(module, "MARK_RETRY_SECONDS", 0)  # so that every moment is such a one
+    mark = tools.root / ".ready"
+
+    async def work():
+        async with living(tools) as life:
+            await life.ready()
+            mark.unlink()
+            mark.mkdir()
+            await life.reload(Wanted((a_daemon(),)))
+            await until(lambda: life.supervisor.mark_problem != "")
+            await life.reload(Wanted())
+            mark.rmdir()
+            await life.ready()
+
+    run(work())
+
+
 def test_a_programming_error_cleans_up_and_shows_itself(tools, monkeypatch):
     async def work():
         life = Life(tools, a_daemon())

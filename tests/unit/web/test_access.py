@@ -112,6 +112,23 @@ def test_a_token_that_cannot_be_opened_for_a_moment_is_read_later(token, monkeyp
     assert known.accepts("Bearer another")
 
 
+def test_a_fault_that_comes_again_is_told_again(files, token, caplog):
+    """The files are the very same in between: moved away and back."""
+    known, tls = TokenFile(str(token)), ServerTls(*map(str, files))
+    for _ in range(2):
+        for path in (token, files[1]):
+            path.rename(path.with_suffix(".away"))
+        for _ in range(2):
+            assert known.accepts("Bearer s3cret-token")
+            tls.current()
+        for path in (token, files[1]):
+            path.with_suffix(".away").rename(path)
+        assert known.accepts("Bearer s3cret-token")
+        tls.current()
+    assert caplog.text.count("the former token stays in force") == 2
+    assert caplog.text.count("the former certificate stays in use") == 2
+
+
 def too_many(*_: object, **__: object) -> NoReturn:
     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 

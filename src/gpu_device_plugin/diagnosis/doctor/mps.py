@@ -71,15 +71,22 @@ def check_daemons(host: Host) -> Outcome:
 
 
 def _check_daemon(host: Host, files: DaemonFiles, find: Findings) -> None:
-    holder = lock_holder(files)
-    alive = "nobody" if holder is None else f"process {holder}" if holder else "a process"
-    find.saw(f"{files.resource}: {files.lock} is held by {alive}")
-    if holder is None:
-        find.fail(
-            f"no MPS daemon runs for {files.resource}",
-            f"tail -50 {files.control_log}; the log of mps-control-daemon",
+    try:
+        holder = lock_holder(files)
+    except OSError as error:
+        find.gap(
+            f"who holds {files.lock} cannot be seen: {error.strerror}",
+            "run it as root, in the container of mps-control-daemon or on the host",
         )
-        return
+    else:
+        alive = "nobody" if holder is None else f"process {holder}" if holder else "a process"
+        find.saw(f"{files.resource}: {files.lock} is held by {alive}")
+        if holder is None:
+            find.fail(
+                f"no MPS daemon runs for {files.resource}",
+                f"tail -50 {files.control_log}; the log of mps-control-daemon",
+            )
+            return
     if host.edges.find_program(CONTROL_TOOL) is None:
         find.gap(
             f"{CONTROL_TOOL} is not here, so that no daemon can be asked",
