@@ -165,15 +165,14 @@ class Supervisor:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            changed, self._changed = self._changed, None
             if self._reload:
                 self._reload = False
-                await self._restart()
+                await self._restart_or_adapt()
             elif self._kubelet_is_new():
                 log.info("the kubelet has started: serving anew")
-                await self._restart()
-            elif changed is not None:
-                await self._adapt(changed)
+                await self._restart_or_adapt()
+            elif self._changed is not None:
+                await self._adapt_to_change()
             else:
                 self._servers.poke()
 
@@ -186,8 +185,22 @@ class Supervisor:
         # Resources that still wait for the first kubelet need not be started anew for it.
         return before is not None or not self._servers
 
-    async def _restart(self) -> None:
-        """Begins anew; a configuration that cannot be used leaves everything as it is."""
+    async def _restart_or_adapt(self) -> None:
+        """Begins anew; if that is not possible, the node of before follows its hardware."""
+        if await self._restart():
+            return
+        node = self._node
+        if self._changed is not None:
+            await self._adapt_to_change()
+        elif node is not None and node.inventory is not None and node.problem_is_over is not None:
+            await self._adapt(node.inventory)  # what is lacking of it may be written by now
+
+    async def _restart(self) -> bool:
+        """Begins anew; a configuration that cannot be used leaves everything as it is.
+
+        Returns:
+            Whether the hardware was taken as it is now.
+        """
         known = None if self._node is None else self._node.inventory
         is_serving = known is not None and not (self._node and self._node.plan_problem)
         must_fit = self._must_fit or is_serving
@@ -195,66 +208,100 @@ class Supervisor:
         try:
             loaded, backend = await in_thread("configure", self._reader.configure)
             node = await in_thread("read", lambda: read(loaded, backend, known, must_fit=must_fit))
-        except ConfigError as error:
-            await self._keep(error)
-            return
+        except (ConfigError, UnwritableError) as error:
+            self._note_failure(error)
+            await self._keep()
+            return False
         except InitError:
             raise
         except HardwareError as error:
-            try:
-                node = await self._former_on_new_hardware(error)
-            except UnwritableError as unwritable:
-                await self._keep(unwritable)
-                return
+            former = await self._former_on_new_hardware(error)
+            if former is None:
+                await self._keep()
+                return False
+            node = former
         else:
+            self._beside.await_place(None)
             self._note_reload(Reloaded(Outcome.OK))
         await self._stop_serving(node)
+        self._changed = None  # it was seen before the node was read
         await self._serve(node)
+        return True
 
     def _note_reload(self, reloaded: Reloaded) -> None:
         self._last_reload = Reload(time.time(), reloaded.error)
         self._tell(reloaded)
 
-    def _tell_kept(self, error: UserError) -> None:
-        log.error("%s; the last good configuration stays in force", error)
+    def _note_failure(self, error: UserError, place: UnwritableError | None = None) -> None:
+        """A reload has failed.
+
+        Args:
+            error: why.
+            place: what keeps the configuration of before from being applied to the hardware as it
+                is now, if that was tried.
+        """
         is_passing = isinstance(error, UnwritableError)
+        if not is_passing:
+            log.error("%s; the last good configuration stays in force", error)
+        unwritable = error if isinstance(error, UnwritableError) else place
+        if unwritable is not None:
+            log.error("%s; what was offered before is offered until that has passed", unwritable)
+        self._beside.await_place(None if unwritable is None else unwritable.is_over)
         self._note_reload(Reloaded(Outcome.FAILED, str(error), is_passing))
 
-    async def _former_on_new_hardware(self, error: HardwareError) -> Node:
+    async def _former_on_new_hardware(self, error: HardwareError) -> Node | None:
         """The node by the configuration of before, if that suits the hardware as it is now.
 
+        Args:
+            error: why there is none by the configuration of now.
+
+        Returns:
+            None if its specifications cannot be written for now; one that offers nothing if it does
+            not suit the hardware, and need not.
+
         Raises:
-            HardwareError: it does not, or there is none.
-            UnwritableError: its specifications cannot be written for now.
+            UserError: it does not, or there is none.
         """
         before = self._node
         if before is None or before.inventory is None:
             raise error
-        node = await in_thread(
-            "read",
-            lambda: self._reader.read(
-                before.loaded, before.backend, before.inventory, must_fit=self._must_fit
-            ),
-        )
-        self._tell_kept(error)
+        loaded, backend, known = before.loaded, before.backend, before.inventory
+        read = self._reader.read
+        try:
+            node = await in_thread("read", lambda: read(loaded, backend, known))
+        except UnwritableError as unwritable:
+            self._note_failure(error, unwritable)
+            return None
+        except UserError as another:
+            if str(another) != str(error):  # which is told by whoever tells of the other
+                log.error("%s", error)
+            if self._must_fit or isinstance(another, InitError):
+                raise
+            node = await in_thread("read", lambda: read(loaded, backend, known, must_fit=False))
+            self._beside.await_place(None)
+            self._note_reload(Reloaded(Outcome.FAILED, str(error)))
+        else:
+            self._note_failure(error)
         return node
 
-    async def _keep(self, error: ConfigError) -> None:
+    async def _keep(self) -> None:
         """Goes on with what is served already; only a new kubelet has to be told of it."""
-        self._tell_kept(error)
         node = self._node
         if node is not None and self._servers.were_told_to_another_than(self._kubelet.identity()):
             await self._stop_serving(node)
             await self._serve(node)
-        if isinstance(error, UnwritableError):
-            self._beside.await_place(error.is_over)
+
+    async def _adapt_to_change(self) -> None:
+        changed, self._changed = self._changed, None
+        if changed is not None:
+            log.info("the hardware has changed: adapting")
+            await self._adapt(changed)
 
     async def _adapt(self, inventory: Inventory) -> None:
         """Takes over changed hardware without disturbing what has stayed the same."""
         before = self._node
         if before is None:
             return
-        log.info("the hardware has changed: adapting")
         plan = self._reader.plan_anew
         node = await in_thread("plan", lambda: plan(before, inventory))
         await self._beside.stop()

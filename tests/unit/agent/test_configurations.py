@@ -271,7 +271,7 @@ def test_what_fails_by_something_that_passes_is_given_out_again(stage, caplog):
 
     with caplog.at_level(logging.INFO):
         run(work())
-    assert caplog.text.count("a disk is full; the last good configuration stays in force") == 1
+    assert caplog.text.count("a disk is full; the former one stays in force until that has") == 1
     assert stage.loads.count(b"text of b") == 1
 
 
