@@ -14,13 +14,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from gpu_device_plugin.errors import (
-    ConfigError,
-    HardwareError,
-    InitError,
-    UnwritableError,
-    UserError,
-)
+from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.hardware.model import Inventory
 from gpu_device_plugin.kubelet import api
 from gpu_device_plugin.plugin.companions import INIT_RETRY_SECONDS, Companions
@@ -28,9 +22,10 @@ from gpu_device_plugin.plugin.kubelet_socket import Identity, KubeletSocket
 from gpu_device_plugin.plugin.node import Node, NodeReader
 from gpu_device_plugin.plugin.observation import Observation, ObservedResource, Reload
 from gpu_device_plugin.plugin.preference import LinkedGpus
+from gpu_device_plugin.plugin.rereading import reread
 from gpu_device_plugin.plugin.servers import Servers
 from gpu_device_plugin.resources.health import HealthPolicy
-from gpu_device_plugin.telemetry import Listener, Outcome, Reloaded, nobody
+from gpu_device_plugin.telemetry import Listener, nobody
 from gpu_device_plugin.threads import in_thread
 from gpu_device_plugin.watch.directories import DirectoryWatch
 from gpu_device_plugin.watch.loop import tell_errors_once
@@ -201,88 +196,20 @@ class Supervisor:
         Returns:
             Whether the hardware was taken as it is now.
         """
-        known = None if self._node is None else self._node.inventory
-        is_serving = known is not None and not (self._node and self._node.plan_problem)
-        must_fit = self._must_fit or is_serving
-        read = self._reader.read
-        try:
-            loaded, backend = await in_thread("configure", self._reader.configure)
-            node = await in_thread("read", lambda: read(loaded, backend, known, must_fit=must_fit))
-        except (ConfigError, UnwritableError) as error:
-            self._note_failure(error)
+        outcome = await reread(self._reader, self._node, must_fit=self._must_fit)
+        self._beside.await_place(outcome.is_over)
+        self._last_reload = Reload(time.time(), outcome.told.error)
+        self._tell(outcome.told)
+        node = outcome.node
+        if node is None:
             await self._keep()
             return False
-        except InitError:
-            raise
-        except HardwareError as error:
-            former = await self._former_on_new_hardware(error)
-            if former is None:
-                await self._keep()
-                return False
-            node = former
-        else:
-            self._beside.await_place(None)
-            self._note_reload(Reloaded(Outcome.OK))
         await self._stop_serving(node)
-        self._changed = None  # it was seen before the node was read
+        if self._changed is not None:  # seen before the node was read, or after: it is looked again
+            self._changed = None
+            self._beside.rescan()
         await self._serve(node)
         return True
-
-    def _note_reload(self, reloaded: Reloaded) -> None:
-        self._last_reload = Reload(time.time(), reloaded.error)
-        self._tell(reloaded)
-
-    def _note_failure(self, error: UserError, place: UnwritableError | None = None) -> None:
-        """A reload has failed.
-
-        Args:
-            error: why.
-            place: what keeps the configuration of before from being applied to the hardware as it
-                is now, if that was tried.
-        """
-        is_passing = isinstance(error, UnwritableError)
-        if not is_passing:
-            log.error("%s; the last good configuration stays in force", error)
-        unwritable = error if isinstance(error, UnwritableError) else place
-        if unwritable is not None:
-            log.error("%s; what was offered before is offered until that has passed", unwritable)
-        self._beside.await_place(None if unwritable is None else unwritable.is_over)
-        self._note_reload(Reloaded(Outcome.FAILED, str(error), is_passing))
-
-    async def _former_on_new_hardware(self, error: HardwareError) -> Node | None:
-        """The node by the configuration of before, if that suits the hardware as it is now.
-
-        Args:
-            error: why there is none by the configuration of now.
-
-        Returns:
-            None if its specifications cannot be written for now; one that offers nothing if it does
-            not suit the hardware, and need not.
-
-        Raises:
-            UserError: it does not, or there is none.
-        """
-        before = self._node
-        if before is None or before.inventory is None:
-            raise error
-        loaded, backend, known = before.loaded, before.backend, before.inventory
-        read = self._reader.read
-        try:
-            node = await in_thread("read", lambda: read(loaded, backend, known))
-        except UnwritableError as unwritable:
-            self._note_failure(error, unwritable)
-            return None
-        except UserError as another:
-            if str(another) != str(error):  # which is told by whoever tells of the other
-                log.error("%s", error)
-            if self._must_fit or isinstance(another, InitError):
-                raise
-            node = await in_thread("read", lambda: read(loaded, backend, known, must_fit=False))
-            self._beside.await_place(None)
-            self._note_reload(Reloaded(Outcome.FAILED, str(error)))
-        else:
-            self._note_failure(error)
-        return node
 
     async def _keep(self) -> None:
         """Goes on with what is served already; only a new kubelet has to be told of it."""

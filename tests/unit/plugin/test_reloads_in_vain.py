@@ -192,7 +192,8 @@ def test_hardware_that_changes_together_with_a_reload_in_vain_is_adapted_to(make
     assert {each.outcome for each in plugin.reloads} == {Outcome.FAILED}
 
 
-def test_hardware_that_was_seen_before_a_reload_has_read_it_is_out_of_date(make, caplog):
+def test_hardware_that_was_seen_beside_a_reload_is_looked_at_again(make, caplog):
+    """It may have been seen before the reload has read it, or after."""
     plugin = make()
 
     async def work():
