@@ -25,7 +25,7 @@ from gpu_device_plugin.plugin.kubelet_socket import KubeletSocket
 from gpu_device_plugin.plugin.node import Node, NodeReader
 from gpu_device_plugin.plugin.supervisor import Supervisor
 from gpu_device_plugin.simulation.kubelet import SimulatedKubelet
-from gpu_device_plugin.telemetry import Happening, Outcome, Reloaded
+from gpu_device_plugin.telemetry import Happening, Outcome, Reloaded, StreamOpened
 
 CHANGED = "the hardware has changed: adapting"
 
@@ -88,6 +88,16 @@ class Plugin:
                 stop.set()
                 await task
 
+    async def reloaded(self) -> None:
+        """Returns when a reload has succeeded, and the kubelet listens to what is served since."""
+
+        def has_begun() -> bool:
+            since = self.told[self.told.index(Reloaded(Outcome.OK)) :]
+            return any(isinstance(each, StreamOpened) for each in since)
+
+        await until(lambda: Reloaded(Outcome.OK) in self.told)
+        await until(has_begun)
+
     async def begin_reload(self) -> None:
         """Returns while the configuration is being read."""
         self.may_load.clear()
@@ -146,7 +156,7 @@ def test_a_reload_that_waits_for_a_place_outlasts_hardware_that_changes(make, ca
             await kubelet.until(allocatable(1), "what is still there")
             plugin.problem = None
             plugin.is_full = False
-            await until(lambda: len(plugin.reloads) == 2)
+            await plugin.reloaded()
 
     run(work())
     assert plugin.reloads[0].is_passing
@@ -169,7 +179,7 @@ def test_a_reload_that_waits_outlasts_hardware_that_is_adapted_to_without_a_faul
             plugin.supervisor.rescan()
             await kubelet.until(allocatable(3), "the new GPU")
             is_over, plugin.problem = True, None
-            await until(lambda: len(plugin.reloads) == 2)
+            await plugin.reloaded()
 
     run(work())
     assert plugin.reloads[1] == Reloaded(Outcome.OK)
@@ -248,7 +258,7 @@ def test_a_full_disk_withdraws_nothing_where_the_configuration_does_not_fit_eith
             assert plugin.sizes == [2], "nothing is served anew"
             await kubelet.until(allocatable(2), "two GPUs still")
             plugin.is_full = False
-            await until(lambda: len(plugin.reloads) == 2)
+            await plugin.reloaded()
 
     run(work())
     assert plugin.reloads == [
