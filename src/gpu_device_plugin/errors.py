@@ -5,7 +5,7 @@
     UserError                    one line to the log, no traceback, exit code 1
     ├── UsageError               a flag or an environment variable is wrong
     ├── ConfigError              the configuration file or a combination of values is wrong
-    │   └── UnwritableError      a file cannot be written where the options say, for now
+    ├── UnwritableError          a file cannot be written for now, whatever the configuration
     ├── HardwareError            the GPUs of the node cannot be read
     │   └── InitError            the driver library is missing or cannot be initialised
     └── RequestError             a kubelet's request cannot be answered (a gRPC status, the process lives)
@@ -38,8 +38,8 @@ class ConfigError(UserError):
     """A configuration file, or a combination of options, cannot be used."""
 
 
-class UnwritableError(ConfigError):
-    """A file cannot be written where it has to be; that may pass, such as that a disk is full."""
+class UnwritableError(UserError):
+    """A file cannot be written, which may pass by itself: a disk is full, a limit is reached."""
 
     def __init__(self, message: str, hint: str, is_over: Callable[[], bool]) -> None:
         """Takes what is wrong.

@@ -1,4 +1,4 @@
-"""What keeps files from being written for now: a full disk, one without inodes, a read-only mount."""
+"""What keeps files from being written for now: a full disk, a read-only mount, a limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import errno
 import os
 from contextlib import suppress
 
-PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+_REMEDIES = {
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some space there",
+    errno.EROFS: "the directory must be mounted read-write",
+    errno.EMFILE: "raise the limit of open files of the process (RLIMIT_NOFILE)",
+    errno.ENFILE: "raise the limit of open files of the node (fs.file-max)",
+    errno.ENOMEM: "free some memory, or raise the memory limit of the container",
+    errno.EIO: "the disk fails: the log of the kernel (dmesg) may say why",
+}
+PASSING = frozenset(_REMEDIES)
 """Errors of writing that are no mistake in an option and end without one being changed."""
 PROBE_BYTES = 4096
 
@@ -34,11 +43,9 @@ def write_error(directory: str, size: int = PROBE_BYTES) -> OSError | None:
 
 def remedy(error: OSError, directory: str) -> str:
     """What would let a directory be written that a passing error has kept from it, else nothing."""
-    if error.errno == errno.EROFS:
-        return "the directory must be mounted read-write"
     if error.errno == errno.ENOSPC and _lacks_inodes(directory):
         return "there is space, but no inode is left: remove some files there"
-    return "free some space there" if error.errno in PASSING else ""
+    return _REMEDIES.get(error.errno or 0, "")
 
 
 def _lacks_inodes(directory: str) -> bool:

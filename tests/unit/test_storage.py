@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from gpu_device_plugin.storage import remedy, write_error
+from gpu_device_plugin.storage import PASSING, remedy, write_error
 
 
 def test_a_directory_that_can_be_written_is_left_as_it_was(tmp_path):
@@ -42,6 +42,10 @@ def test_what_cannot_be_written_is_told_and_leaves_nothing(tmp_path):
         (errno.EDQUOT, 0, 9, "free some space there"),
         (errno.ENOSPC, 0, 9, "no inode is left"),
         (errno.ENOSPC, 0, 0, "free some space there"),
+        (errno.EMFILE, 0, 9, "limit of open files of the process"),
+        (errno.ENFILE, 0, 9, "fs.file-max"),
+        (errno.ENOMEM, 0, 9, "free some memory"),
+        (errno.EIO, 0, 9, "the disk fails"),
         (errno.EACCES, 1, 9, ""),
     ],
 )
@@ -54,6 +58,7 @@ def test_the_remedy_is_that_of_the_fault(
     told = remedy(OSError(number, os.strerror(number)), str(tmp_path))
     assert hint in told
     assert bool(told) is bool(hint)
+    assert bool(told) is (number in PASSING)
 
 
 def test_of_a_directory_that_is_gone_nothing_is_known_of_inodes(tmp_path):

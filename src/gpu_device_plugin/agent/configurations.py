@@ -24,6 +24,7 @@ from gpu_device_plugin.watch.profiles import Profile
 log = logging.getLogger(__name__)
 
 KEPT = "the last good configuration stays in force"
+WAITING = "the former one stays in force until that has passed"
 OTHER = "what applies to a node without label is used"
 NOTHING = "nothing is offered"
 
@@ -162,7 +163,8 @@ class Configurations:
         """This node is served from now on; on other hardware what was refused may fit."""
         handed = self._handed
         if handed is not None and node.loaded is handed.loaded:
-            self._reload_problem = ""
+            if node.problem_is_over is None:
+                self._reload_problem = ""
             if handed is not self._in_force:
                 self._put_in_force(handed)
         if node.inventory != self._inventory:
@@ -181,7 +183,7 @@ class Configurations:
             self.problem_since = self._clock()
             return
         if is_passing:
-            self._note(error, KEPT, handed.candidate.profile.name)
+            self._note(error, WAITING, handed.candidate.profile.name)
             return
         self._refused = handed.candidate, error
         if self._wanted is handed:

@@ -51,8 +51,8 @@ def write_specs(specs: GeneratedSpecs, directory: str = DIRECTORY) -> tuple[File
     classes that the plugin does not know are not touched.
 
     Raises:
-        ConfigError: the directory or a file cannot be written (`UnwritableError`: for now); files
-            written before stay.
+        ConfigError: the directory or a file cannot be written; files written before stay.
+        UnwritableError: the same, for now.
     """
     folder = Path(directory)
     try:
@@ -72,7 +72,8 @@ def write_spec(spec: Spec, folder: Path) -> Path:
     """Writes one specification and returns its path.
 
     Raises:
-        ConfigError: it is not valid, or the file cannot be written (`UnwritableError`: for now).
+        ConfigError: it is not valid, or the file cannot be written.
+        UnwritableError: the file cannot be written for now.
     """
     validate(spec)
     path = folder / file_name(spec.kind)
@@ -91,7 +92,7 @@ def _make(folder: Path) -> None:
 
 def _refusal(
     what: str, error: OSError | UnicodeEncodeError, folder: Path, size: int
-) -> ConfigError:
+) -> ConfigError | UnwritableError:
     """The error that tells what could not be made, and for something that may pass, when it has."""
     message = f"{what}: {reason(error)}"
     if not isinstance(error, OSError) or error.errno not in PASSING:

@@ -73,6 +73,7 @@ def set_up_cdi(
     Raises:
         HardwareError: the GPUs cannot be described.
         ConfigError: the options lead to no valid specification.
+        UnwritableError: the specifications cannot be written for now.
         OSError: the specifications cannot be written.
     """
     plugin = config.flags.plugin

@@ -57,6 +57,8 @@ class Companions:
         self._rescan_seconds = rescan_seconds or None
         self._look = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._reload_is_over: Callable[[], bool] | None = None
+        self._node_is_over: Callable[[], bool] | None = None
         self._place: asyncio.Task[None] | None = None
         self._place_pauses = Backoff(PLACE_RETRY_SECONDS, LONGEST_PLACE_SECONDS)
         self._place_pause = self._place_pauses.next()
@@ -71,11 +73,8 @@ class Companions:
     ) -> None:
         """Begins all that a node needs."""
         self.health.show_on(boards, policy)
-        if node.problem_is_over is not None:
-            self.await_place(node.problem_is_over)
-        else:
-            self._place_pauses.reset()
-            self._place_pause = self._place_pauses.next()
+        self._node_is_over = node.problem_is_over
+        self._look_at_place()
         inventory = node.inventory
         if inventory is None:
             self._begin("driver", lambda: self._await_driver(node))
@@ -93,19 +92,21 @@ class Companions:
         """Lets the hardware be looked at now."""
         self._look.set()
 
-    def await_place(self, is_over: Callable[[], bool]) -> None:
-        """Asks for a reload once files can be written that could not be.
+    def await_place(self, is_over: Callable[[], bool] | None) -> None:
+        """Says what the last reload waits for: it is asked for again once files can be written.
+
+        That is waited for with every node that is begun from now on, until another call.
 
         Args:
-            is_over: whether they can be; may block.
+            is_over: whether they can be, which may block; None if it does not wait.
         """
-        if self._place is not None:
-            self._place.cancel()
-        self._place = self._begin("place", lambda: self._await_place(is_over))
+        self._reload_is_over = is_over
+        self._look_at_place()
 
     async def stop(self) -> None:
         """Ends all tasks but the watching of health, which the next node takes over."""
-        tasks, self._tasks = self._tasks, []
+        tasks, self._tasks, self._place = self._tasks, [], None
+        self._node_is_over = None
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -115,12 +116,25 @@ class Companions:
         self._tasks.append(task)
         return task
 
-    async def _await_place(self, is_over: Callable[[], bool]) -> None:
+    def _look_at_place(self) -> None:
+        """Waits for the places of the last reload and of the node, if any, from the start."""
+        if self._place is not None:
+            self._place.cancel()
+            self._tasks.remove(self._place)
+            self._place = None
+        awaited = [each for each in (self._reload_is_over, self._node_is_over) if each is not None]
+        if awaited:
+            self._place = self._begin("place", lambda: self._await_place(awaited))
+        else:
+            self._place_pauses.reset()
+            self._place_pause = self._place_pauses.next()
+
+    async def _await_place(self, awaited: Sequence[Callable[[], bool]]) -> None:
         while True:
             await asyncio.sleep(self._place_pause)
             self._place_pause = self._place_pauses.next()
             with suppress(OSError):  # no thread can be started
-                if await in_thread("place", is_over):
+                if await in_thread("place", lambda: any(is_over() for is_over in awaited)):
                     break
         log.info("files that could not be written can be written now")
         self._request_reload()

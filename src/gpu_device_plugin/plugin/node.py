@@ -20,6 +20,7 @@ from gpu_device_plugin.plugin.response import AllocationSettings, Injector
 from gpu_device_plugin.resources.defaults import with_default_resources
 from gpu_device_plugin.resources.model import Plan, Resource
 from gpu_device_plugin.resources.plan import make_plan
+from gpu_device_plugin.storage import PASSING, remedy, write_error
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ class Node:
     problem_is_over: Callable[[], bool] | None = None
     """Whether what keeps the node from being offered as it is, or a part of it, has passed by itself,
     which may block; None if nothing does, or only a change can mend it."""
+    written: Node | None = None
+    """The node that the specifications on the disk describe; None if it is this one."""
 
     @property
     def config(self) -> Config:
@@ -101,6 +104,7 @@ class NodeReader:
             HardwareError: the driver cannot be used (unless `failOnInitError` is false), or the
                 GPUs cannot be offered as configured.
             ConfigError: the configuration does not fit the hardware.
+            UnwritableError: the CDI specifications cannot be written for now.
         """
         config = loaded.config
         problem: InitError | None = None
@@ -133,24 +137,26 @@ class NodeReader:
         """Plans what changed hardware offers, as `plan_or_nothing`.
 
         While specifications cannot be written, those on the disk go on to describe what was there
-        before: of that, what is still there is offered.
+        when they were: of that, what is there now is offered.
         """
         loaded, backend = before.loaded, before.backend
+        written = before.written or before
         try:
             return self.plan(loaded, backend, inventory)
         except UnwritableError as error:
-            if not before.plan.resources:
+            if not written.plan.resources:
                 return _nothing(loaded, backend, inventory, error)
             log.error("%s; what was offered before and is still there is offered meanwhile", error)
             plan = make_plan(with_default_resources(loaded.config, inventory), inventory)
             return replace(
-                before,
+                written,
                 inventory=inventory,
-                plan=replace(before.plan, resources=_kept(before.plan, plan)),
+                plan=replace(plan, resources=_kept(written.plan, plan)),
                 problem_is_over=error.is_over,
+                written=written,
             )
         except UserError as error:
-            return _nothing(loaded, backend, inventory, error)
+            return replace(_nothing(loaded, backend, inventory, error), written=written)
 
     def plan_or_nothing(self, loaded: Loaded, backend: Backend, inventory: Inventory) -> Node:
         """Plans what an inventory offers; nothing if it cannot be offered as configured."""
@@ -165,6 +171,7 @@ class NodeReader:
         Raises:
             HardwareError: the GPUs cannot be offered as configured.
             ConfigError: the configuration does not fit the hardware.
+            UnwritableError: the specifications cannot be written for now.
         """
         config = loaded.config
         expanded = with_default_resources(config, inventory)
@@ -172,10 +179,11 @@ class NodeReader:
         plan = make_plan(expanded, inventory)
         for warning in plan.warnings:
             log.warning("%s", warning)
+        # All that may be refused is, before anything is written: the disk has what is offered.
+        needs_mps = _uses_mps(expanded, inventory, plan)
         injectors = tuple[Injector, ...]()
         if config.uses_cdi():
             injectors += (_set_up_cdi(config, self.cdi, inventory, plan, channels),)
-        needs_mps = _uses_mps(expanded, inventory, plan)
         if needs_mps:
             injectors += (_mps_injector(expanded),)
         return Node(
@@ -269,7 +277,12 @@ def _set_up_cdi(
     try:
         return set_up_cdi(config, settings, inventory, plan, channels)
     except OSError as error:
-        raise HardwareError(f"CDI specifications cannot be written: {error}") from None
+        message = f"CDI specifications cannot be written: {error}"
+        if error.errno not in PASSING:
+            raise HardwareError(message) from None
+        where = settings.directory
+        hint = remedy(error, where)
+        raise UnwritableError(message, hint, lambda: write_error(where) is None) from None
 
 
 def _dev_root(config: Config) -> str:

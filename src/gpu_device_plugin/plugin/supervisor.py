@@ -14,13 +14,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from gpu_device_plugin.errors import (
-    ConfigError,
-    HardwareError,
-    InitError,
-    UnwritableError,
-    UserError,
-)
+from gpu_device_plugin.errors import UserError
 from gpu_device_plugin.hardware.model import Inventory
 from gpu_device_plugin.kubelet import api
 from gpu_device_plugin.plugin.companions import INIT_RETRY_SECONDS, Companions
@@ -28,9 +22,10 @@ from gpu_device_plugin.plugin.kubelet_socket import Identity, KubeletSocket
 from gpu_device_plugin.plugin.node import Node, NodeReader
 from gpu_device_plugin.plugin.observation import Observation, ObservedResource, Reload
 from gpu_device_plugin.plugin.preference import LinkedGpus
+from gpu_device_plugin.plugin.rereading import reread
 from gpu_device_plugin.plugin.servers import Servers
 from gpu_device_plugin.resources.health import HealthPolicy
-from gpu_device_plugin.telemetry import Listener, Outcome, Reloaded, nobody
+from gpu_device_plugin.telemetry import Listener, nobody
 from gpu_device_plugin.threads import in_thread
 from gpu_device_plugin.watch.directories import DirectoryWatch
 from gpu_device_plugin.watch.loop import tell_errors_once
@@ -165,15 +160,14 @@ class Supervisor:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            changed, self._changed = self._changed, None
             if self._reload:
                 self._reload = False
-                await self._restart()
+                await self._restart_or_adapt()
             elif self._kubelet_is_new():
                 log.info("the kubelet has started: serving anew")
-                await self._restart()
-            elif changed is not None:
-                await self._adapt(changed)
+                await self._restart_or_adapt()
+            elif self._changed is not None:
+                await self._adapt_to_change()
             else:
                 self._servers.poke()
 
@@ -186,75 +180,55 @@ class Supervisor:
         # Resources that still wait for the first kubelet need not be started anew for it.
         return before is not None or not self._servers
 
-    async def _restart(self) -> None:
-        """Begins anew; a configuration that cannot be used leaves everything as it is."""
-        known = None if self._node is None else self._node.inventory
-        is_serving = known is not None and not (self._node and self._node.plan_problem)
-        must_fit = self._must_fit or is_serving
-        read = self._reader.read
-        try:
-            loaded, backend = await in_thread("configure", self._reader.configure)
-            node = await in_thread("read", lambda: read(loaded, backend, known, must_fit=must_fit))
-        except ConfigError as error:
-            await self._keep(error)
+    async def _restart_or_adapt(self) -> None:
+        """Begins anew; if that is not possible, the node of before follows its hardware."""
+        if await self._restart():
             return
-        except InitError:
-            raise
-        except HardwareError as error:
-            try:
-                node = await self._former_on_new_hardware(error)
-            except UnwritableError as unwritable:
-                await self._keep(unwritable)
-                return
-        else:
-            self._note_reload(Reloaded(Outcome.OK))
-        await self._stop_serving(node)
-        await self._serve(node)
+        node = self._node
+        if self._changed is not None:
+            await self._adapt_to_change()
+        elif node is not None and node.inventory is not None and node.problem_is_over is not None:
+            await self._adapt(node.inventory)  # what is lacking of it may be written by now
 
-    def _note_reload(self, reloaded: Reloaded) -> None:
-        self._last_reload = Reload(time.time(), reloaded.error)
-        self._tell(reloaded)
+    async def _restart(self) -> bool:
+        """Begins anew; a configuration that cannot be used leaves everything as it is.
 
-    def _tell_kept(self, error: UserError) -> None:
-        log.error("%s; the last good configuration stays in force", error)
-        is_passing = isinstance(error, UnwritableError)
-        self._note_reload(Reloaded(Outcome.FAILED, str(error), is_passing))
-
-    async def _former_on_new_hardware(self, error: HardwareError) -> Node:
-        """The node by the configuration of before, if that suits the hardware as it is now.
-
-        Raises:
-            HardwareError: it does not, or there is none.
-            UnwritableError: its specifications cannot be written for now.
+        Returns:
+            Whether the hardware was taken as it is now.
         """
-        before = self._node
-        if before is None or before.inventory is None:
-            raise error
-        node = await in_thread(
-            "read",
-            lambda: self._reader.read(
-                before.loaded, before.backend, before.inventory, must_fit=self._must_fit
-            ),
-        )
-        self._tell_kept(error)
-        return node
+        outcome = await reread(self._reader, self._node, must_fit=self._must_fit)
+        self._beside.await_place(outcome.is_over)
+        self._last_reload = Reload(time.time(), outcome.told.error)
+        self._tell(outcome.told)
+        node = outcome.node
+        if node is None:
+            await self._keep()
+            return False
+        await self._stop_serving(node)
+        if self._changed is not None:  # seen before the node was read, or after: it is looked again
+            self._changed = None
+            self._beside.rescan()
+        await self._serve(node)
+        return True
 
-    async def _keep(self, error: ConfigError) -> None:
+    async def _keep(self) -> None:
         """Goes on with what is served already; only a new kubelet has to be told of it."""
-        self._tell_kept(error)
         node = self._node
         if node is not None and self._servers.were_told_to_another_than(self._kubelet.identity()):
             await self._stop_serving(node)
             await self._serve(node)
-        if isinstance(error, UnwritableError):
-            self._beside.await_place(error.is_over)
+
+    async def _adapt_to_change(self) -> None:
+        changed, self._changed = self._changed, None
+        if changed is not None:
+            log.info("the hardware has changed: adapting")
+            await self._adapt(changed)
 
     async def _adapt(self, inventory: Inventory) -> None:
         """Takes over changed hardware without disturbing what has stayed the same."""
         before = self._node
         if before is None:
             return
-        log.info("the hardware has changed: adapting")
         plan = self._reader.plan_anew
         node = await in_thread("plan", lambda: plan(before, inventory))
         await self._beside.stop()

@@ -168,5 +168,9 @@ def _on_configuration(happening: Reloaded | ProfileApplied) -> Iterator[str]:
     if happening.outcome is Outcome.OK:
         yield f"{subject} is in force; what was wrong with the one before is over"
         return
+    if isinstance(happening, Reloaded) and happening.is_passing:
+        yield f"{subject} cannot be applied for now: {short_line(happening.error)}"
+        yield "the former one stays in force; it is tried again by itself"
+        return
     yield f"{subject} cannot be used: {short_line(happening.error)}"
     yield "the last good one stays in force; mend it, it is read again at the next reload"

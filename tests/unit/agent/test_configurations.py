@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -271,8 +272,22 @@ def test_what_fails_by_something_that_passes_is_given_out_again(stage, caplog):
 
     with caplog.at_level(logging.INFO):
         run(work())
-    assert caplog.text.count("a disk is full; the last good configuration stays in force") == 1
+    assert caplog.text.count("a disk is full; the former one stays in force until that has") == 1
     assert stage.loads.count(b"text of b") == 1
+
+
+def test_a_reload_that_waits_is_a_problem_until_the_node_lacks_nothing(stage):
+    async def work():
+        await stage.begin()
+        stage.apply()
+        whole = node_of(stage.configurations.load())
+        stage.configurations.failed("a disk is full", is_passing=True)
+        stage.configurations.taken(replace(whole, problem_is_over=lambda: False))
+        assert stage.configurations.problem == "a disk is full"
+        stage.configurations.taken(whole)
+        assert stage.configurations.problem == ""
+
+    run(work())
 
 
 def test_what_fails_though_something_else_is_wanted_meanwhile_is_no_problem(stage):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 import stat
 from pathlib import Path
 from typing import NoReturn
@@ -150,6 +151,22 @@ def test_whether_files_can_be_written_again_is_tried(
         assert not caught.value.is_over()
     assert caught.value.is_over()
     assert list(folder.iterdir()) == []
+
+
+def test_a_limit_of_open_files_is_told_as_what_may_pass(cdi: Path) -> None:
+    cdi.mkdir(parents=True)
+    free = os.dup(0)
+    os.close(free)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    try:
+        with pytest.raises(UnwritableError, match=r"written: Too many open files \(raise") as told:
+            write_spec(spec_of(), cdi)
+        is_over = told.value.is_over()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert not is_over
+    assert told.value.is_over()
 
 
 def test_nothing_invalid_is_written(tmp_path: Path) -> None:

@@ -130,7 +130,8 @@ def test_a_directory_in_its_place_is_told(tmp_path: Path) -> None:
         (errno.EROFS, "read-write"),
         (errno.EACCES, "SELinux"),
         (errno.ENOSPC, "free some space"),
-        (errno.EIO, "--output-file"),
+        (errno.EIO, "the disk fails"),
+        (errno.ENXIO, "--output-file"),
     ],
 )
 @pytest.mark.parametrize("call", ["open", "fsync", "replace"])

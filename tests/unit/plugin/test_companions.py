@@ -49,6 +49,16 @@ def begin(companions: Companions, node: Node, *boards: DeviceBoard) -> LinkedGpu
     return preference
 
 
+def never() -> bool:
+    """What is never over."""
+    return False
+
+
+def waiting() -> int:
+    """How many tasks wait for a place."""
+    return sum(task.get_name() == "place" for task in asyncio.all_tasks())
+
+
 def test_a_rescan_that_fails_is_followed_by_another(caplog: pytest.LogCaptureFixture) -> None:
     now = a_node(1)
 
@@ -96,7 +106,12 @@ def test_files_that_can_be_written_again_are_a_reason_to_read_all_anew(
     async def work() -> int:
         asked = asyncio.Event()
         answers: list[OSError | bool] = [OSError(11, "no thread"), False, True]
-        looks = 0
+        looks = former_looks = 0
+
+        def former_is_over() -> bool:
+            nonlocal former_looks
+            former_looks += 1
+            return False
 
         def is_over() -> bool:
             nonlocal looks
@@ -107,32 +122,90 @@ def test_files_that_can_be_written_again_are_a_reason_to_read_all_anew(
             return answer
 
         companions = Companions(asked.set, lambda _: None, 0)
-        companions.await_place(lambda: pytest.fail("the newest place only is waited for"))
+        companions.await_place(former_is_over)
         companions.await_place(is_over)
         try:
             await within(10, asked.wait())
         finally:
             await companions.stop()
+        assert former_looks == 0, "the newest place only is waited for"
         return looks
 
     assert run(work()) == 3
     assert caplog.text.count("files that could not be written can be written now") == 1
 
 
-def test_the_wait_for_a_place_grows_with_looks_and_not_with_reloads_in_vain() -> None:
-    async def work() -> list[float]:
-        companions = Companions(lambda: None, lambda _: None, 0)
-        pauses = []
-        for _ in range(5):
-            companions.await_place(lambda: False)
-            await asyncio.sleep(0)
-            pauses.append(companions._place_pause)
-        await companions.stop()
-        return pauses
+def test_the_wait_for_a_place_grows_with_looks_and_not_with_reloads_in_vain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "PLACE_RETRY_SECONDS", 0.001)
 
-    pauses = run(work())
-    assert set(pauses) == {pauses[0]}
-    assert pauses[0] < 2 * module.PLACE_RETRY_SECONDS
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        looked = asyncio.Event()
+        companions = Companions(lambda: None, lambda _: None, 0)
+
+        def is_over() -> bool:
+            pauses.append(companions._place_pause)
+            if len(pauses) == 4:
+                loop.call_soon_threadsafe(looked.set)
+            return False
+
+        pauses = [companions._place_pause]
+        companions.await_place(is_over)
+        await within(10, looked.wait())
+        companions.await_place(never)
+        assert pauses == sorted(set(pauses)), "longer with each look"
+        assert pauses[-1] > 4 * pauses[0]
+        pause = companions._place_pause
+        for _ in range(5):
+            companions.await_place(never)
+        assert companions._place_pause == pause
+        companions.await_place(None)
+        assert companions._place_pause < pauses[1], "from the start after a success"
+        await companions.stop()
+
+    run(work())
+
+
+def test_a_reload_that_waits_for_a_place_does_so_with_the_next_node_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "PLACE_RETRY_SECONDS", 0.001)
+
+    async def work() -> None:
+        asked = asyncio.Event()
+        companions = Companions(asked.set, lambda _: None, 0)
+        has_space = False
+        companions.await_place(lambda: has_space)
+        await companions.stop()
+        assert waiting() == 0
+        # What the node itself waits for is beside it.
+        begin(companions, replace(node_of(), problem_is_over=never))
+        has_space = True
+        try:
+            await within(10, asked.wait())
+            await companions.stop()
+            companions.await_place(None)
+            begin(companions, node_of())
+            assert waiting() == 0, "it is superseded"
+        finally:
+            await companions.stop()
+            await companions.health.stop()
+
+    run(work())
+
+
+def test_places_that_are_waited_for_one_after_the_other_leave_no_tasks() -> None:
+    async def work() -> None:
+        companions = Companions(lambda: None, lambda _: None, 0)
+        for _ in range(100):
+            companions.await_place(never)
+            await asyncio.sleep(0)
+        assert len(companions._tasks) == 1
+        await companions.stop()
+
+    run(work())
 
 
 def test_a_node_that_nothing_is_offered_of_for_now_is_read_anew(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from dataclasses import replace
@@ -197,6 +198,91 @@ def test_changed_hardware_that_cannot_be_described_for_now_keeps_what_is_still_t
     fresh = reader.plan_anew(node, less)
     assert len(fresh.plan.resources[0].devices) == 2
     assert fresh.problem_is_over is None
+
+
+def test_what_the_disk_describes_is_offered_again_when_it_is_back(monkeypatch):
+    problems: list[Exception | None] = [None]
+
+    def set_up(*_):
+        if problems[0] is not None:
+            raise problems[0]
+
+    def without(*indices: int) -> Inventory:
+        return replace(all_of_it, gpus=tuple(g for g in all_of_it.gpus if g.index not in indices))
+
+    def offered(node: Node) -> list[str]:
+        return [device.id for r in node.plan.resources for device in r.devices]
+
+    monkeypatch.setattr("gpu_device_plugin.plugin.cdi.set_up_cdi", set_up)
+    loaded = Loaded(a_config(device_list_strategy=("cdi-cri",)))
+    all_of_it = a_node(3)
+    reader = NodeReader(lambda: loaded, lambda _: ToldBackend(all_of_it), CdiSettings())
+    node = reader.read(*reader.configure())
+    settings = node.settings
+
+    full = UnwritableError("the disk is full", "free some space", lambda: True)
+    problems[0] = full
+    for gone in ((1,), (), (0, 1, 2), (0,), ()):
+        node = reader.plan_anew(node, without(*gone))
+        assert offered(node) == [f"GPU-{i}" for i in range(3) if i not in gone]
+        assert (node.settings, node.plan_problem) == (settings, "")
+        assert node.problem_is_over is not None
+    node = reader.plan_anew(node, a_node(4))
+    assert offered(node) == ["GPU-0", "GPU-1", "GPU-2"], "nothing describes the fourth"
+    problems[0] = HardwareError("they are uneven")
+    node = reader.plan_anew(node, without(2))
+    assert (offered(node), node.plan_problem) == ([], "they are uneven")
+    problems[0] = full
+    node = reader.plan_anew(node, all_of_it)
+    assert (len(offered(node)), node.plan_problem) == (3, "")
+    problems[0] = None
+    node = reader.plan_anew(node, without(2))
+    problems[0] = full
+    assert offered(reader.plan_anew(node, all_of_it)) == ["GPU-0", "GPU-1"], "written since"
+
+
+def test_the_plan_s_warnings_are_those_of_the_hardware_as_it_is_now(monkeypatch, caplog):
+    def fail(*_):
+        raise UnwritableError("the disk is full", "free some space", lambda: True)
+
+    loaded = Loaded(a_config(device_list_strategy=("cdi-cri",), mig_strategy="mixed"))
+    before, now = a_node(2), a_node([*a_node(1).gpus, cut_gpu(1)])
+    reader = NodeReader(lambda: loaded, lambda _: ToldBackend(before), CdiSettings())
+    monkeypatch.setattr("gpu_device_plugin.plugin.cdi.set_up_cdi", lambda *_: None)
+    node = reader.read(*reader.configure())
+    monkeypatch.setattr("gpu_device_plugin.plugin.cdi.set_up_cdi", fail)
+
+    node = reader.plan_anew(node, now)
+
+    warning = "GPU 1 has MIG enabled but no MIG devices"
+    assert caplog.text.count(warning) == 1
+    assert any(warning in each for each in node.plan.warnings)
+
+
+def test_a_limit_that_is_reached_on_the_way_to_a_specification_may_pass(monkeypatch, tmp_path):
+    def fail(*_):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/proc/devices")
+
+    monkeypatch.setattr("gpu_device_plugin.plugin.cdi.set_up_cdi", fail)
+
+    with pytest.raises(UnwritableError, match=r"open files: '/proc/devices' \(raise") as caught:
+        read(a_config(device_list_strategy=("cdi-cri",)), cdi=tmp_path)
+    assert caught.value.is_over()
+
+
+def test_nothing_is_written_for_what_is_refused(monkeypatch, tmp_path):
+    """Else the disk would describe what is not offered."""
+
+    def refuse(*_, **__):
+        raise ConfigError("no MPS here")
+
+    monkeypatch.setattr("gpu_device_plugin.plugin.node._uses_mps", refuse)
+    monkeypatch.setattr(
+        "gpu_device_plugin.plugin.cdi.set_up_cdi", lambda *_: pytest.fail("it is written")
+    )
+
+    with pytest.raises(ConfigError, match="no MPS here"):
+        read(a_config(device_list_strategy=("cdi-cri",)), cdi=tmp_path)
 
 
 def test_what_would_fit_is_told_without_any_effect(tmp_path):

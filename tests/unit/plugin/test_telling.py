@@ -19,7 +19,7 @@ from support.serving import GPU, a_service, allocatable, two_gpus
 
 from gpu_device_plugin.config.load import Loaded
 from gpu_device_plugin.config.model import AllocationPolicy
-from gpu_device_plugin.errors import ConfigError, RequestError, UnwritableError
+from gpu_device_plugin.errors import ConfigError, RequestError, UnwritableError, UserError
 from gpu_device_plugin.hardware.model import Gpu, HealthEvent, HealthKind, Links
 from gpu_device_plugin.kubelet import deviceplugin_pb2 as pb
 from gpu_device_plugin.kubelet.client import KubeletUnreachable, RegistrationRefused
@@ -350,8 +350,8 @@ class TestHealth:
 class Plugin:
     """A supervisor on two GPUs, whose configuration may be wrong from the first reload on."""
 
-    def __init__(self, directory: Path, told: Told, problems: Sequence[ConfigError] = ()) -> None:
-        self._problems = list[ConfigError | None]([None, *problems])
+    def __init__(self, directory: Path, told: Told, problems: Sequence[UserError] = ()) -> None:
+        self._problems = list[UserError | None]([None, *problems])
         self.backend = ToldBackend(a_node(2))
         self.directory = directory
         reader = NodeReader(self._load, lambda _: self.backend, CdiSettings())

@@ -130,6 +130,15 @@ def test_a_rejected_configuration_is_told_and_that_it_is_over():
     assert notices.of(Reloaded(Outcome.OK)) is None
 
 
+def test_what_passes_by_itself_is_nothing_to_be_mended():
+    made = notice(Reloaded(Outcome.FAILED, "the disk is full", is_passing=True))
+
+    assert made.text(healthy()) == (
+        "the configuration cannot be applied for now: the disk is full; the former one stays in "
+        "force; it is tried again by itself."
+    )
+
+
 def test_a_profile_is_named():
     made = notice(ProfileApplied("ts4", Outcome.REFUSED, "there is no file ts4"))
 
