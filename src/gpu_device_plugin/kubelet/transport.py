@@ -157,12 +157,18 @@ class UnixServer:
             await server.deserted.wait()
 
     async def stop(self) -> None:
-        """Cuts all connections, closes the listener, removes the socket if it is still ours."""
-        server, self._server = self._server, None
+        """Cuts all connections, closes the listener, removes the socket if it is still ours.
+
+        One that is cancelled may be called again, and then does what was left.
+        """
+        server = self._server
         if server is None:
             return
         self._remove_socket()
         await self._stop_accepting()
+        if self._server is not server:
+            return  # somebody else has stopped it meanwhile
+        self._server = None
         server.close()
         for transport in list(server.live):
             transport.abort()

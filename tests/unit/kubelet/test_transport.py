@@ -33,7 +33,7 @@ from gpu_device_plugin.kubelet.client import (
     channel,
     register,
 )
-from gpu_device_plugin.kubelet.transport import plugin_server, registration_server
+from gpu_device_plugin.kubelet.transport import SET_UP_TURNS, plugin_server, registration_server
 from gpu_device_plugin.plugin.ailment import Ailment, Severity
 
 Answer = TypeVar("Answer")
@@ -492,5 +492,40 @@ class TestStarts:
 
         def refuse(name: str) -> None:
             raise OSError(errno.EROFS, os.strerror(errno.EROFS), name)
+
+        run(work())
+
+
+class TestEnds:
+    @pytest.mark.parametrize("turns", range(6))
+    def test_one_that_is_broken_off_and_made_again_closes_everything(self, tmp_path, turns):
+        path = tmp_path / "s"
+
+        async def work() -> bool:
+            server = plugin_server(a_service())
+            await server.start(str(path))
+            reader, writer = await asyncio.open_unix_connection(str(path))
+            stop = asyncio.create_task(server.stop())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            was_broken_off = stop.cancel()
+            await asyncio.gather(stop, return_exceptions=True)
+            await server.stop()
+            with suppress(ConnectionResetError):
+                await reader.read()
+            writer.close()
+            return was_broken_off
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ResourceWarning)
+            assert run(work()) or turns > SET_UP_TURNS
+            gc.collect()
+        assert not os.path.lexists(path)
+
+    def test_two_at_once_are_one(self, tmp_path):
+        async def work() -> None:
+            server = plugin_server(a_service())
+            await server.start(str(tmp_path / "s"))
+            await asyncio.gather(server.stop(), server.stop())
 
         run(work())
