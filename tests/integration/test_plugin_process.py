@@ -8,7 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -497,18 +498,25 @@ async def changed(attribute: str, path: Path) -> int:
     return await process.wait()
 
 
+@asynccontextmanager
+async def immutable(directory: Path) -> AsyncIterator[None]:
+    """Nothing can be made or removed in a directory meanwhile."""
+    if await changed("+i", directory) != 0:
+        pytest.skip("the file system has no immutable directories")
+    try:
+        yield
+    finally:
+        assert await changed("-i", directory) == 0
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file immutable")
 def test_a_socket_that_cannot_be_removed_is_told(tmp_path):
     async def work():
         async with node(tmp_path) as (kubelet, running):
             await kubelet.until(allocatable(4), "four GPUs")
-            if await changed("+i", tmp_path) != 0:
-                pytest.skip("the file system has no immutable directories")
-            try:
+            async with immutable(tmp_path):
                 running.signal(signal.SIGTERM)
                 assert await running.ended(5) == 1
-            finally:
-                assert await changed("-i", tmp_path) == 0
         assert "nvidia-gpu.sock cannot be removed" in running.log
 
     run(work())
@@ -519,14 +527,10 @@ def test_a_reload_that_cannot_replace_its_socket_tries_until_it_can(tmp_path):
     async def work():
         async with node(tmp_path) as (kubelet, running):
             await kubelet.until(allocatable(4), "four GPUs")
-            if await changed("+i", tmp_path) != 0:
-                pytest.skip("the file system has no immutable directories")
-            try:
+            async with immutable(tmp_path):
                 running.signal(signal.SIGHUP)
                 await running.logged("nvidia-gpu.sock cannot be removed")
                 await running.logged("cannot be served; next attempt")
-            finally:
-                assert await changed("-i", tmp_path) == 0
             await kubelet.until(allocatable(4), "four GPUs again")
             running.signal(signal.SIGTERM)
             assert await running.ended(5) == 0

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from support.process import PluginProcess, plugin
+from support.process import PluginProcess, follow, plugin
 
 BUILT = Path(__file__).parents[2] / "build" / "kubelet-device-manager"
 PROGRAM = os.environ.get("KUBELET_DEVICE_MANAGER") or shutil.which(BUILT)
@@ -190,10 +190,7 @@ class GenuineKubelet:
         await self.ask("restart")
 
     async def follow(self) -> None:
-        assert self.process.stderr is not None
-        async for line in self.process.stderr:
-            self.lines.append(line.decode(errors="replace").rstrip("\n"))
-            self._news.set()
+        await follow(self.process, self.lines, self._news)
 
 
 @asynccontextmanager

@@ -47,10 +47,17 @@ class PluginProcess:
             return await self.process.wait()
 
     async def follow(self) -> None:
-        assert self.process.stderr is not None
-        async for line in self.process.stderr:
-            self.lines.append(line.decode(errors="replace").rstrip("\n"))
-            self._news.set()
+        await follow(self.process, self.lines, self._news)
+
+
+async def follow(
+    process: asyncio.subprocess.Process, lines: list[str], news: asyncio.Event
+) -> None:
+    """Takes in what a program logs, line by line, until it has ended."""
+    assert process.stderr is not None
+    async for line in process.stderr:
+        lines.append(line.decode(errors="replace").rstrip("\n"))
+        news.set()
 
 
 @asynccontextmanager
